@@ -39,11 +39,7 @@ export async function startDaemon(config: Config, env: DaemonEnv) {
     const context = createContext(config, env, (step) => void steps.push(step));
     const base = { ...context, ...(await startStorage(context)) };
     const { clock, ids, log, tables, writer } = base;
-    const limits = createAccountLimits({
-      tables,
-      defaults: config.limits.account,
-      ramp: config.reputation.ramp,
-    });
+    const limits = createAccountLimits({ tables, defaults: config.limits.account });
     const { resolver, ownResolver } = startResolver(base);
     const events = createEvents(base, { resolver, limits });
     const { recorder } = events;

@@ -75,26 +75,8 @@ const UNLIMITED = -1;
  * `defaults`: the values of limits that an account does not have; a limit that is absent in both is unlimited. Only
  * `of` reads through `tables` of `deps`; everything else reads through the caller's, so that its unit of work counts.
  */
-export function createAccountLimits(deps: {
-  tables: Tables;
-  defaults: AccountLimitDefaults;
-  /** The ramp of new accounts. Default: none. */
-  ramp?: RampSettings | undefined;
-}) {
-  const { tables, defaults, ramp } = deps;
-  /** Of the hour or the day; a new account without an individual limit has that of the ramp for its day, if it is lower. */
-  const messageLimit = (
-    tx: Tables,
-    row: AccountLimitsRow | null,
-    name: (typeof MESSAGE_WINDOWS)[number]['name'],
-    of: { accountId: string; now: number },
-  ): number | null => {
-    const limit = valueOf(row, defaults, name);
-    if (name !== 'messagesPerDay' || ramp === undefined || (row?.messages_per_day ?? null) !== null)
-      return limit;
-    const allowed = rampLimit(tx, ramp, of);
-    return allowed === null ? limit : Math.min(allowed, limit ?? allowed);
-  };
+export function createAccountLimits(deps: { tables: Tables; defaults: AccountLimitDefaults }) {
+  const { tables, defaults } = deps;
   const mayAdd =
     (resource: CountedResource): MayAdd =>
     (tx, accountId) => {
@@ -123,7 +105,7 @@ export function createAccountLimits(deps: {
     takeMessages: (tx: Tables, accountId: string, messages: number, now: number): Refusal | null => {
       const row = tx.accountLimits.get(accountId);
       for (const window of MESSAGE_WINDOWS) {
-        const limit = messageLimit(tx, row, window.name, { accountId, now });
+        const limit = valueOf(row, defaults, window.name);
         if (limit === null) continue;
         const { left, enoughAt } = windowState(tx, accountId, limit, window.ms, messages, now);
         if (left < messages) return messagesRefused(window, limit, messages, enoughAt - now);
@@ -135,7 +117,7 @@ export function createAccountLimits(deps: {
       const row = tx.accountLimits.get(accountId);
       const allowance = { left: Number.POSITIVE_INFINITY, moreAt: now };
       for (const { name, ms } of MESSAGE_WINDOWS) {
-        const limit = messageLimit(tx, row, name, { accountId, now });
+        const limit = valueOf(row, defaults, name);
         if (limit === null) continue;
         const { left, enoughAt } = windowState(tx, accountId, limit, ms, 1, now);
         allowance.left = Math.min(allowance.left, left);
@@ -144,19 +126,6 @@ export function createAccountLimits(deps: {
       return allowance;
     },
   };
-}
-
-type RampSettings = Config['reputation']['ramp'];
-
-/** Messages per day of a new account; null: its ramp is over, or there is none. */
-function rampLimit(
-  tables: Tables,
-  { messages, factor, days }: RampSettings,
-  { accountId, now }: { accountId: string; now: number },
-): number | null {
-  if (messages === 0) return null;
-  const age = Math.floor((now - (tables.accounts.get(accountId)?.created_at ?? now)) / DAY);
-  return age >= days ? null : Math.ceil(messages * factor ** Math.max(0, age));
 }
 
 export type AccountLimits = ReturnType<typeof createAccountLimits>;
@@ -210,7 +179,7 @@ export function putLimits(tables: Tables, accountId: string, changes: LimitChang
   tables.accountLimits.put(row);
 }
 
-const NO_LIMITS = recordOf(Object.values(COLUMNS), () => null);
+const NO_LIMITS = { ...recordOf(Object.values(COLUMNS), () => null), ramp_skipped: null };
 
 function valueOf(
   row: AccountLimitsRow | null,

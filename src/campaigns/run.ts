@@ -8,6 +8,7 @@ import { HOUR, MINUTE, SECOND } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import { inSlices } from '../core/concurrency/slices.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
+import type { Delivery } from '../delivery/delivery.ts';
 import { countCampaignQueued } from '../events/counts.ts';
 import type { Recorder } from '../events/record.ts';
 import { domainOf } from '../mail/address.ts';
@@ -31,6 +32,7 @@ import {
 } from '../sending/render/render-shared.ts';
 import type { CampaignMember, CampaignSend } from '../store/campaigns/campaign-sends.ts';
 import type { Context } from '../store/context.ts';
+import type { DomainRow } from '../store/domains/domains.ts';
 import { MARKETING_PRIORITY, type QueueKey } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import { type CampaignAudience, isExcluded, rangeOfGroup, readAudience, selectionOf } from './audience.ts';
@@ -43,6 +45,8 @@ export interface CampaignParts extends StoreOptions {
   recorder: Recorder;
   pressure: Pick<Pressure, 'refusal' | 'capacity'>;
   limits: Pick<AccountLimits, 'takeMessages' | 'allowance'>;
+  /** How many marketing messages of a new account or domain may still leave today. Default: any number. */
+  marketingLeft?: Delivery['marketingLeft'];
   announce(key: QueueKey): void;
   /** Messages of a campaign that may wait to be sent. Default: 2000. */
   maxAhead?: number;
@@ -188,13 +192,15 @@ export function createCampaignRunner(
     const content = await contents.prepare(tables, send);
     // Messages of a stream that was stopped would only wait in the queue.
     if (!isRefusal(content) && isStreamStopped(tables, send, content.mail)) return ROUND_INTERVAL_MS;
+    const today = isRefusal(content) ? capacity : leftToday(send, content.mail);
+    if (today < 1) return ROUND_INTERVAL_MS;
     const batch = await writer.run((tx) => {
       const current = tx.campaignSends.get(seq);
       if (current === null || current.status !== 'sending' || isAccountDisabled(tx, current)) return null;
       // Another process changed the campaign in the meantime.
       if (current.at_seq !== send.at_seq || current.subscription_group_id !== send.subscription_group_id)
         return null;
-      const result = queueBatch(tx, current, selected, capacity, content, batchParts);
+      const result = queueBatch(tx, current, selected, Math.min(capacity, today), content, batchParts);
       if (!isRefusal(result)) return result;
       // A string, because a unit of work that returns a refusal is rolled back.
       const reason = `${result.code}: ${result.message}`;
@@ -208,6 +214,16 @@ export function createCampaignRunner(
         announce({ priority: MARKETING_PRIORITY, account_id: send.account_id, destination });
     }
     return 0;
+  }
+
+  /** Messages that the ramp of a new account or domain allows today, without those that wait already. */
+  function leftToday(send: CampaignSend, { fromDomain }: CampaignMail): number {
+    const domain = marketingDomain(tables, send, fromDomain);
+    if (domain === undefined || parts.marketingLeft === undefined) return Number.POSITIVE_INFINITY;
+    const left = parts.marketingLeft(domain);
+    return left === Number.POSITIVE_INFINITY
+      ? left
+      : left - tables.campaignSends.dueSince(send.campaign_seq, 0, left);
   }
 
   /** Stops a campaign whose results show that it must not continue. Returns whether it was stopped. */
@@ -351,13 +367,21 @@ function isAccountDisabled(tables: Tables, { account_id }: Pick<CampaignSend, 'a
   return tables.accounts.get(account_id)?.status !== 'active';
 }
 
+function marketingDomain(
+  { domains }: Pick<Tables, 'domains'>,
+  { account_id }: Pick<CampaignSend, 'account_id'>,
+  name: string,
+): DomainRow | undefined {
+  return domains.named(account_id, name).find(({ use_case }) => use_case === 'mk');
+}
+
 /** Whether the marketing mail of the campaign's domain was stopped automatically: the campaign waits until it is resumed. */
 function isStreamStopped(
   { domains }: Tables,
   { account_id }: Pick<CampaignSend, 'account_id'>,
   { fromDomain }: Pick<CampaignMail, 'fromDomain'>,
 ): boolean {
-  const domain = domains.named(account_id, fromDomain).find(({ use_case }) => use_case === 'mk');
+  const domain = marketingDomain({ domains }, { account_id }, fromDomain);
   return domain !== undefined && domains.sendingStop(domain.domain_id) === 'sending_paused';
 }
 

@@ -18,6 +18,7 @@ import {
 } from '../accounts/limits.ts';
 import { ADDRESS_FORM, parsePostalAddress } from '../accounts/postal-address.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
+import { rampStatus, skipRamp } from '../delivery/ramp.ts';
 import { parseInput } from '../http/validation/parse.ts';
 import { linkPrefix } from '../mail/tokens.ts';
 import { DATABASE_FILE } from '../store/database/connection.ts';
@@ -51,7 +52,7 @@ const updateOptions = [
 ] as const;
 type UpdateOptions = OptionValues<typeof updateOptions>;
 
-/** `postrider account create|list|update|limits|disable|enable|export|import`. */
+/** `postrider account create|list|update|limits|ramp|disable|enable|export|import`. */
 export function accountCommand(context: CliContext): Command {
   return createGroup('account', 'Manage accounts', {
     help: `
@@ -95,6 +96,7 @@ Examples:
         run: (id, options) => update(context, id, options),
       }),
       limitsCommand(context),
+      rampCommand(context),
       ...transferCommands(context),
       ...SWITCHES.map(({ verb, status, description }) =>
         createCommand(context, {
@@ -162,6 +164,35 @@ async function change(
 ): Promise<void> {
   const account = context.accepted(await work(createAccounts(await context.open())));
   context.show(record(account), () => `Account ${account.accountId} (${account.name}) is ${account.status}`);
+}
+
+/** `postrider account ramp`. */
+function rampCommand(context: CliContext): Command {
+  return createCommand(context, {
+    usage: 'ramp <id>',
+    description: 'Show, skip or apply the ramp of a new account and its new domains (reputation.ramp)',
+    argument: 'the account',
+    options: [
+      option('--skip', 'send without the limits of the ramp'),
+      option('--apply', 'apply it again'),
+      asJson,
+    ],
+    run: async (id, { skip, apply }) => {
+      if (skip === true && apply === true) context.usage('Use either --skip or --apply');
+      const { config, clock, tables, writer } = await context.open({ account: id });
+      if (skip === true || apply === true) await writer.run((tx) => skipRamp(tx, id, skip === true));
+      context.printRows(
+        rampStatus({ config, tables }, id, clock.now()),
+        'No ramp limits the account',
+        ({ domain, day, days, limit, used }) => ({
+          of: domain ?? 'the account',
+          day: `${day} of ${days}`,
+          used,
+          limit,
+        }),
+      );
+    },
+  });
 }
 
 /** `postrider account limits`. */

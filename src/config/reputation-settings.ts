@@ -45,7 +45,7 @@ export const reputationSettings = section({
   ramp: section({
     messages: live(
       z.int().min(0).max(1_000_000_000).default(0),
-      'Messages that a new account without an individual limit may send on its first day; 0: no ramp.',
+      'Messages that a new account, and a new sending domain, sends on its first day (UTC); 0: no ramp.',
     ),
     factor: live(z.number().min(1).max(10).default(1.5), 'Factor by which this number grows each day.'),
     days: live(z.int().min(1).max(365).default(21), 'Days after which there is no limit.'),

@@ -106,7 +106,11 @@ export async function startSending(
     oneClick,
     keys,
   });
-  const campaignRunner = createCampaignRunner(base, { ...intoQueue, guard: config });
+  const campaignRunner = createCampaignRunner(base, {
+    ...intoQueue,
+    guard: config,
+    marketingLeft: delivery.marketingLeft,
+  });
   onStop(() => campaignRunner.stop());
   const sequenceRunner = createSequenceRunner(base, { accept: acceptance.accept, pressure, limits });
   onStop(() => sequenceRunner.stop());

@@ -341,7 +341,7 @@ export function createDeliveries(
 
 /** What decides about the source address of a message. */
 function mailOf({ message, provider, receiver, hosts }: Assignment) {
-  return { provider, receiver, priority: message.priority, hosts };
+  return { provider, receiver, priority: message.priority, hosts, sender: message };
 }
 
 /** RFC 3463 §3.8: 5.7.1, delivery not authorized. It is about neither the recipient nor our address. */

@@ -259,6 +259,7 @@ export function createDelivery(deps: DeliveryDeps) {
     unscannedMs: dispatcher.unscannedMs,
     /** Warm-ups with a limit today, those with the most messages first. */
     warmupUse: egress.warmupUse,
+    marketingLeft: egress.marketingLeft,
     /** Applies changed settings, which are in `config` already: no route that was found before is used again. */
     reload: (passwords: RoutePasswords, proxyPasswords: ProxyPasswords): void => {
       jobs.usePasswords(passwords);

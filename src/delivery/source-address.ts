@@ -10,6 +10,7 @@ import { type AddressBlock, createAddressHealth, type HealthChange, presentBlock
 import type { AttemptResult } from './attempt-result.ts';
 import { addressOf, type EgressEntry, type EgressPools, reachingEntries } from './egress-pools.ts';
 import type { EgressProxies } from './proxies.ts';
+import { createRamp, type RampShare, type Sender } from './ramp.ts';
 import { createEgressUsage, createWarmup, reservedForTransactional } from './warmup.ts';
 import type { AttemptReport, TargetHost } from './worker/protocol.ts';
 
@@ -24,6 +25,8 @@ export interface EgressMail {
   receiver?: string | undefined;
   priority: QueuePriority;
   hosts: readonly TargetHost[];
+  /** Whose ramp applies; absent: none does. */
+  sender?: Sender | undefined;
 }
 
 /** Whose refusals of an address count together; null: addresses are not judged. */
@@ -44,6 +47,8 @@ export interface EgressTicket {
   receiver: string | null;
   /** Whether the provider refuses the address, and the attempt tests whether it still does. */
   isProbe: boolean;
+  /** What it counts toward of the ramp of a new sender; null: nothing. */
+  ramp: RampShare | null;
 }
 
 export type SettledReport = Pick<AttemptReport, 'sessions'> & {
@@ -54,7 +59,9 @@ export type SettledReport = Pick<AttemptReport, 'sessions'> & {
 
 /** What a message waits for: a limit, or an address that can be used. */
 export interface EgressObstacle {
-  kind: 'warmup' | 'unusable' | 'blocked';
+  kind: 'warmup' | 'ramp' | 'unusable' | 'blocked';
+  /** Of a ramp: it is that of one domain, and mail of others may be sent. */
+  isOfDomain?: boolean;
   /** Of an address that is blocked. */
   block?: AddressBlock;
   /** Epoch ms of the next attempt. */
@@ -115,6 +122,7 @@ export function createEgress(
   const faults = createAddressFaults(context.monotonic);
   const health = createAddressHealth(clock, tables.egressHealth.all());
   const warmup = createWarmup(context, { pools, usage });
+  const ramp = createRamp(context);
 
   /** Why the quota of the day excludes one more message; null: it does not. `factor`: of the quota. */
   function quotaOf(
@@ -213,8 +221,10 @@ export function createEgress(
     );
   }
 
-  /** Why no address of the pool can send the message now; null: one can. */
+  /** Why the message cannot be sent now from an address of the pool; null: it can. */
   function obstacle(pool: string, mail: EgressMail): EgressObstacle | null {
+    const ofSender = ramp.obstacle(mail.sender, mail.priority);
+    if (ofSender !== null) return ofSender;
     const entries = reachingEntries(pools.entries(pool), mail.hosts);
     if (isUnrestricted(entries, mail)) return null;
     const choice = choose(entries, 0, mail);
@@ -224,6 +234,7 @@ export function createEgress(
   /** An address for one attempt; null: none can send the message now. */
   function take(site: { key: string; pool: string }, slot: number, mail: EgressMail): EgressTicket | null {
     const { pool } = site;
+    if (ramp.obstacle(mail.sender, mail.priority) !== null) return null;
     const entries = reachingEntries(pools.entries(pool), mail.hosts);
     // Sites begin with different entries, so that each entry is the first one of some.
     const first = entries.length === 1 ? 0 : (hash(site.key) + slot) % entries.length;
@@ -235,7 +246,16 @@ export function createEgress(
     if (!('isProbe' in choice)) return null;
     const { entry, isProbe } = choice;
     const countedAs = mail.provider === null ? '' : usage.countedAs(entry, mail.provider);
-    const ticket = { entry, countedAs, day: usage.today(), pool, mail, receiver: receiverOf(mail), isProbe };
+    const ticket = {
+      entry,
+      countedAs,
+      day: usage.today(),
+      pool,
+      mail,
+      receiver: receiverOf(mail),
+      isProbe,
+      ramp: ramp.begin(mail.sender, mail.priority),
+    };
     const counts = countsOf(ticket);
     if (counts !== null) counts.inFlight++;
     faults.begun(entry);
@@ -253,7 +273,9 @@ export function createEgress(
     if (isProbe && receiver !== null) health.setProbing(entry, receiver, isProbing);
   }
 
-  function end(ticket: EgressTicket): void {
+  /** `counted`: whether a server saw the message. */
+  function end(ticket: EgressTicket, counted: boolean): void {
+    ramp.end(ticket.ramp, ticket.mail.priority, counted);
     const counts = countsOf(ticket);
     // Counts that were read from the database again have no messages in flight.
     if (counts !== null && counts.inFlight > 0) counts.inFlight--;
@@ -261,12 +283,12 @@ export function createEgress(
   }
 
   function release(ticket: EgressTicket): void {
-    end(ticket);
+    end(ticket, false);
     faults.released(ticket.entry);
   }
 
   function settle(ticket: EgressTicket, result: AttemptResult, report: SettledReport): Settlement {
-    end(ticket);
+    end(ticket, isCounted(result, report));
     const { entry, countedAs, day, mail } = ticket;
     const waitMs = judgeUse(ticket, report);
     const used = entry.name === null ? undefined : { egress: entry.name, provider: countedAs };
@@ -412,6 +434,8 @@ export function createEgress(
     blocks,
     probeNow,
     warmupUse: warmup.use,
+    /** How many marketing messages of a new account or domain may still leave today. */
+    marketingLeft: ramp.marketingLeft,
   };
 }
 

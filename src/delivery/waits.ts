@@ -64,6 +64,7 @@ interface WaitDetails {
   sites_full: object;
   /** `text`: what it waits for, a clause. */
   warmup: { text: string };
+  ramp: { text: string };
   address_unusable: { text: string };
   address_blocked: { block: NonNullable<EgressObstacle['block']> };
   /** `kept`: connections that marketing mail leaves free; 0: of transactional mail. */
@@ -270,6 +271,12 @@ const REASONS: { readonly [Code in WaitCode]: Reason<Code> } = {
     find: (situation) => addressWait('warmup', situation),
     text: ({ text }) => `It ${text}.`,
     remedy: 'To send it today: another address in the pool, or "postrider warmup skip".',
+    clause: ({ text }) => text,
+  },
+  ramp: {
+    find: (situation) => addressWait('ramp', situation),
+    text: ({ text }) => `It ${text}.`,
+    remedy: 'To send without this limit: "postrider account ramp --skip".',
     clause: ({ text }) => text,
   },
   address_unusable: {
@@ -914,10 +921,10 @@ export function createInspection(
     egressProblems: egress.problems,
     /** Blocked source addresses, at most 100. */
     addressBlocks: egress.blocks,
-    /** Keys of the queue whose mail waits for the quota of a warm-up. */
+    /** Keys of the queue whose mail waits for the quota of a warm-up, or the ramp of a new sender. */
     keysInWarmup: (): QueueKey[] =>
       waits
         .list('key_without_address')
-        .flatMap(({ detail: { key, kind } }) => (kind === 'warmup' ? [key] : [])),
+        .flatMap(({ detail: { key, kind } }) => (kind === 'warmup' || kind === 'ramp' ? [key] : [])),
   };
 }

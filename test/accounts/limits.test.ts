@@ -148,29 +148,3 @@ describe('the usage of an account', () => {
     ]);
   });
 });
-
-describe('the ramp of a new account', () => {
-  const ramp = { messages: 100, factor: 2, days: 3 };
-
-  it('grows each day, and ends', async () => {
-    const { tables, writer, clock } = start();
-    const limits = createAccountLimits({ tables, defaults: {}, ramp });
-    const take = (messages: number) =>
-      writer.run((tx) => limits.takeMessages(tx, 'acct_two', messages, clock.now()));
-    expect(await take(101)).toMatchObject({ code: 'RATE_LIMITED' });
-    expect([await take(100), limits.allowance(tables, 'acct_two', clock.now()).left]).toEqual([null, 0]);
-    clock.advance(DAY + HOUR);
-    expect([await take(200), limits.allowance(tables, 'acct_two', clock.now()).left]).toEqual([null, 0]);
-    clock.advance(2 * DAY);
-    expect(await take(100_000)).toBeNull();
-  });
-
-  it('is that of the account if it is lower, and does not apply with an individual limit', async () => {
-    const { tables, set, clock } = start();
-    const left = (defaults: object) =>
-      createAccountLimits({ tables, defaults, ramp }).allowance(tables, 'acct_two', clock.now()).left;
-    expect([left({ messagesPerDay: 30 }), left({ messagesPerDay: 300 })]).toEqual([30, 100]);
-    await set({ messagesPerDay: 5000 }, 'acct_two');
-    expect(left({})).toBe(5000);
-  });
-});

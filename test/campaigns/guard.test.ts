@@ -160,3 +160,32 @@ describe('a campaign', () => {
     await eventually('the next messages to be queued', () => progress(id).queued > 50);
   });
 });
+
+describe('a campaign of a new account or domain', () => {
+  it('queues what may leave today, without what waits already, and continues on the next day', async () => {
+    let left = 40;
+    const asked: string[] = [];
+    const setup = await startCampaigns(
+      {},
+      {
+        marketingLeft: ({ account_id, domain_id }) => {
+          asked.push(`${account_id} ${domain_id}`);
+          return left;
+        },
+      },
+    );
+    await addMembers(setup, 100);
+    const { campaign_id: id } = granted(await setup.send());
+    setup.runner.start();
+    await eventually('the messages of today', () => setup.progress(id).queued === 40);
+    await setup.severalRounds();
+    expect(setup.progress(id).queued).toBe(40);
+    expect(new Set(asked)).toEqual(new Set(['acct_one domain_mk']));
+    left = 0;
+    await setup.deliverAll();
+    await setup.severalRounds();
+    expect(setup.progress(id).queued).toBe(40);
+    left = 80;
+    await eventually('the others', () => setup.progress(id).queued === 100);
+  });
+});

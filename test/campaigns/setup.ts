@@ -31,7 +31,7 @@ const CALLER = { by: 'key_one', ipAddress: null, userAgent: null };
 /** Creates campaigns over a real database, with a verified marketing domain, a group, and a runner that is not started. */
 export async function startCampaigns(
   defaults: AccountLimitDefaults = {},
-  options: Pick<CampaignParts, 'maxAhead' | 'guard'> = {},
+  options: Pick<CampaignParts, 'maxAhead' | 'guard' | 'marketingLeft'> = {},
 ) {
   const store = startStore(heldClock(), defaults);
   const { tables, writer, ids, clock } = store;

@@ -1,3 +1,4 @@
+import { appendFileSync } from 'node:fs';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createContext } from '../../src/cli/context.ts';
 import { DAY } from '../../src/core/clock.ts';
@@ -43,4 +44,16 @@ it.each([
 ])('refuses %s %s', async (...args) => {
   const { err, status } = await shell.run('reputation', '--account', 'acct_shop', ...args);
   expect([err, status]).toEqual([expect.stringContaining(args[1] === '91' ? '1 to 90' : 'example.net'), 2]);
+});
+
+it('shows the ramp of a new account, skips it and applies it again', async () => {
+  const ramp = (...options: string[]) => shell.run('account', 'ramp', 'acct_shop', ...options);
+  expect((await ramp()).err).toMatch(/No ramp limits the account/);
+  appendFileSync(shell.file, '[reputation.ramp]\nmessages = 100\n');
+  expect((await ramp()).out).toMatch(/the account │ 1 of 21 │ 4 +│ 100 /);
+  expect((await ramp('--skip')).err).toMatch(/No ramp limits the account/);
+  expect(await shell.json('account', 'ramp', 'acct_shop', '--apply', '--json')).toEqual([
+    { domain: null, day: 1, days: 21, limit: 100, used: 4 },
+  ]);
+  expect((await ramp('--skip', '--apply')).status).toBe(2);
 });

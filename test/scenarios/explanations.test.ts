@@ -432,6 +432,18 @@ const WITHOUT_SCENARIO: [
   ],
   ['account_limited', 'and what is sent of it now uses its limit up.', { isAccountBusy: true }, null],
   ['sending_slowed', 'Mail of its stream is slowed to 60 messages per minute', { slowedTo: 60 }, null],
+  [
+    'ramp',
+    "It waits for tomorrow's messages of the new account (10 of 10 used).",
+    {
+      obstacle: {
+        kind: 'ramp',
+        until: heldClock().now() + SECOND,
+        text: "waits for tomorrow's messages of the new account (10 of 10 used)",
+      },
+    },
+    null,
+  ],
   ['bytes_used', 'delivery.inFlightBytes', { exhausted: 'bytes' }, null],
 ];
 

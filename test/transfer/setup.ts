@@ -134,6 +134,7 @@ export async function startFull(options: InstallationOptions = {}) {
     stored_bytes: 1_000_000,
     campaigns: null,
     subscription_groups: null,
+    ramp_skipped: null,
     suppressions: -1,
   });
   tables.dkimKeys.insert(

@@ -347,7 +347,7 @@ export function createDispatcher(
 
   /**
    * The message stays in the queue. So do those behind it: the whole key waits, unless they may leave through other
-   * pools.
+   * pools, or are of other domains.
    */
   function waitForAddress(message: ReadyMessage, key: QueueKey, obstacle: EgressObstacle): 'key' | 'message' {
     const { kind, text } = obstacle;
@@ -357,7 +357,7 @@ export function createDispatcher(
     }
     const until = Math.max(obstacle.until, clock.now() + 1);
     const hasOwnPath = message.secondary === 1 || message.reroute !== null;
-    if (hasOwnPath || parts.pools.poolCount(message.use_case) > 1) {
+    if (hasOwnPath || obstacle.isOfDomain === true || parts.pools.poolCount(message.use_case) > 1) {
       claims.add(message);
       // Until exactly these times: `QueueRebase.release` finds it by them.
       void recording.postpone(message, Math.min(until, message.expires_at));

@@ -7,6 +7,7 @@ import type { QueueControlRow } from '../../store/messages/queue-controls.ts';
 import type { ControlIndex } from '../control.ts';
 import type { EgressPools } from '../egress-pools.ts';
 import type { DeliveryPath, DeliveryPaths, PathMessage } from '../lanes.ts';
+import type { Sender } from '../ramp.ts';
 import type { RouteCache } from '../route-cache.ts';
 import type { RouteResult } from '../routes.ts';
 import type { Egress, EgressMail, EgressObstacle } from '../source-address.ts';
@@ -115,15 +116,17 @@ export function createTargets({ monotonic }: Pick<Context, 'monotonic'>, parts: 
     return { kind: 'site', site, lane, result, mail };
   }
 
-  function mailOf({ priority, destination }: QueueKey, { hosts, route }: RouteHosts): EgressMail {
-    if (route !== null) return { provider: null, priority, hosts };
+  function mailOf(sender: QueueKey & Sender, { hosts, route }: RouteHosts): EgressMail {
+    const { priority, destination } = sender;
+    if (route !== null) return { provider: null, priority, hosts, sender };
     // The hosts belong to one destination (route-cache).
     let provider = providers.get(hosts);
     if (provider === undefined) {
       provider = providerOfHosts(destination, hosts);
       providers.set(hosts, provider);
     }
-    return { provider, receiver: sites.receiverOf(destination, hosts) ?? provider, priority, hosts };
+    const receiver = sites.receiverOf(destination, hosts) ?? provider;
+    return { provider, receiver, priority, hosts, sender };
   }
 
   /** The path, the route (null: it is not known) and the site (null: it is not in memory) of a message. */

@@ -120,7 +120,8 @@ export async function examineQueue({ state, daemon, clock, config }: DoctorConte
   const isRunning = running.kind === 'running';
   const limit = config.limits.queuedMessages;
   // Mail may be ready for days.
-  const isWarmingUp = config.delivery.egress.some(({ warmup }) => warmup !== undefined);
+  const isWarmingUp =
+    config.delivery.egress.some(({ warmup }) => warmup !== undefined) || config.reputation.ramp.messages > 0;
   const results: Result[] = [];
   const list = 'postrider queue list';
   const waited = oldestWaiting === null ? 0 : now - oldestWaiting;
@@ -128,7 +129,7 @@ export async function examineQueue({ state, daemon, clock, config }: DoctorConte
     results.push(
       warning(
         'oldest message',
-        `A message has been ready for ${duration(waited)}: it waits for the warm-up of a source address, or is not sent.`,
+        `A message has been ready for ${duration(waited)}: it waits for the warm-up of a source address or the ramp of a new sender, or is not sent.`,
         'postrider warmup show; postrider queue list',
       ),
     );

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { recordOf } from '../../core/record-of.ts';
 import { invalid, isRefusal } from '../../core/refusal.ts';
+import { rampStatus } from '../../delivery/ramp.ts';
 import { WATCHED_RATES } from '../../reputation/changes.ts';
 import { reputationCsv } from '../../reputation/csv.ts';
 import { listLimits } from '../../reputation/monitor.ts';
@@ -93,6 +94,19 @@ export const reputation = z
     changes: z
       .array(changeSchema)
       .describe('Significant changes in the last two weeks, worse ones first, at most 20.'),
+    ramp: z
+      .array(
+        z.object({
+          domain: z.string().nullable().describe('`null`: the account.'),
+          day: count.describe('From 1 to `days`.'),
+          days: count,
+          limit: count.describe('Messages of today (UTC).'),
+          used: count,
+        }),
+      )
+      .describe(
+        'Limits of today while the account or a domain is new (`reputation.ramp`). Marketing mail above the limit waits for the next day, transactional mail is slowed.',
+      ),
     limits: z.array(sendingLimit).describe('Automatic limits in force, as `listSendingLimits` returns them.'),
     spamRates: z.array(spamRate).describe('Spam rates that providers stated, see `createSpamRate`.'),
   })
@@ -152,6 +166,7 @@ const EXAMPLE: z.output<typeof reputation> = {
         "Google has deferred 12 % of example.com's mail since 24 January; it was 1 % in the week before.",
     },
   ],
+  ramp: [{ domain: null, day: 3, days: 21, limit: 225, used: 37 }],
   limits: [],
   spamRates: [EXAMPLE_RATE],
 };
@@ -180,7 +195,7 @@ interface ReputationServices {
 
 /** `/web-setup/reputation`: what mailbox providers do with the mail of an account. */
 export function reputationRoutes(
-  { clock, reader, tables }: Pick<Context, 'clock' | 'reader' | 'tables'>,
+  { clock, config, reader, tables }: Pick<Context, 'clock' | 'config' | 'reader' | 'tables'>,
   { spamRates }: ReputationServices,
 ): Route[] {
   return [
@@ -215,7 +230,11 @@ export function reputationRoutes(
         if (isRefusal(domainIds)) return domainIds;
         const query = { accountId, now: clock.now(), days, domainIds, source: sourceAddress };
         const found = await reader.query(accountId, reputationReport, query);
-        if (format === 'json') return presentReputation(found, days, listLimits(tables, accountId));
+        if (format === 'json')
+          return {
+            ...presentReputation(found, days, listLimits(tables, accountId)),
+            ramp: rampStatus({ config, tables }, accountId, clock.now()),
+          };
         return new Reply(
           { raw: reputationCsv(found) },
           {

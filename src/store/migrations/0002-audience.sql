@@ -488,3 +488,5 @@ CREATE TABLE sunset_rules (
   updated_at    INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX sunset_rules_enabled ON sunset_rules (account_id) WHERE enabled = 1;
+
+ALTER TABLE account_limits ADD COLUMN ramp_skipped INTEGER CHECK (ramp_skipped = 1);    -- null: the ramp of new accounts applies

@@ -78,6 +78,7 @@ export const NOT_EXPORTED: Readonly<Record<string, string>> = {
 
 /** Columns of exported tables that no record has. An import writes the columns in `fixed` of a kind with another value. */
 export const COLUMNS_NOT_EXPORTED: Readonly<Record<string, string>> = {
+  'account_limits.ramp_skipped': 'a decision of the operator of an installation',
   'campaigns.seq': 'a number of this database',
   'campaign_sends.paused_figures': 'results of this installation',
   'campaign_sends.seen_counts': 'results of this installation',

@@ -43,6 +43,20 @@ describe('mail that waits for a source address', () => {
     expect(recipientsOf(env.started)).toEqual(['a@two.test']);
   });
 
+  it('because its domain is new is put off one by one, and mail of other domains behind it is sent', () => {
+    const env = createTestScheduling({
+      egressObstacle: ({ sender }) =>
+        sender?.domain_id === 'domain_new'
+          ? { ...obstacle(env.clock.now() + HOUR), kind: 'ramp', isOfDomain: true }
+          : null,
+    });
+    env.put(['new@one.test'], { domain_id: 'domain_new' });
+    env.put(['old@one.test']);
+    env.announce();
+    expect(env.postponed).toEqual([{ recipient: 'new@one.test', waitMs: HOUR }]);
+    expect(recipientsOf(env.started)).toEqual(['old@one.test']);
+  });
+
   it('is put off one by one when the mail of a key may leave through several pools', () => {
     const env = createTestScheduling({
       poolCount: 2,

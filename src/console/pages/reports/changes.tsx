@@ -51,6 +51,32 @@ function Sentence({ of: { rate, provider, domain, since, share, before } }: { of
   );
 }
 
+/** What new accounts and domains may send today; nothing while none is limited. */
+export function Ramp({ ramp }: Pick<Reputation, 'ramp'>) {
+  const { t, number } = useTexts();
+  if (ramp.length === 0) return null;
+  return (
+    <Card title={t('reputation.ramp')}>
+      <ul class="reputation-changes">
+        {ramp.map(({ domain, day, days, limit, used }) => (
+          <li key={domain ?? ''}>
+            <Icon name="clock" />
+            <span>
+              {t('reputation.ramp.of', {
+                what: domain ?? t('reputation.ramp.account'),
+                used: number(used),
+                limit: number(limit),
+                day: number(day),
+                days: number(days),
+              })}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </Card>
+  );
+}
+
 type Limit = Reputation['limits'][number];
 
 /** The automatic limits in force, and their end with a reason. */

@@ -13,7 +13,7 @@ import { Card, Empty, Loaded, Outcome, Table, useAction } from '../../parts.tsx'
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
-import { Changes, Limits } from './changes.tsx';
+import { Changes, Limits, Ramp } from './changes.tsx';
 import { SpamRates } from './spam-rates.tsx';
 import './providers.css';
 
@@ -138,6 +138,7 @@ function Shown({ reputation, domains, onChanged }: ShownProps) {
       <div class="reputation-grid">
         <Changes changes={reputation.changes} />
         <Limits limits={reputation.limits} onChanged={onChanged} />
+        <Ramp ramp={reputation.ramp} />
       </div>
       <Figures sums={sums} dmarc={reputation.dmarc} />
       <Card title={t('overview.volume.of.provider')}>
