@@ -611,6 +611,27 @@ describe('Contacts', () => {
     await context.close();
   });
 
+  it('turns the sunset rule on and off, after it has shown whom it would touch', async () => {
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, 'contacts/hygiene', client);
+    const form = page.getByRole('form', { name: 'Sunset rule' });
+    await form.getByText('Contacts that it would touch now').waitFor();
+    const months = form.getByRole('spinbutton', { name: 'Months without a sign' });
+    const turnOn = form.getByRole('button', { name: 'Turn on' });
+    await months.fill('5');
+    expect(await turnOn.isDisabled()).toBe(true);
+    await months.fill('24');
+    await turnOn.press('Enter');
+    await form.getByRole('button', { name: 'Turn off' }).waitFor();
+    const rule = async () => (await client.get<{ sunset: object }>('/web-setup/contacts/sunset')).data.sunset;
+    expect(await rule()).toMatchObject({ enabled: true, months: 24, messages: 10, noticeDays: 30 });
+    await form.getByRole('button', { name: 'Turn off' }).press('Enter');
+    await turnOn.waitFor();
+    expect(await rule()).toMatchObject({ enabled: false, months: 24 });
+    await context.close();
+  });
+
   it('has no finding of axe-core on a phone and a desktop, light and dark', async () => {
     const { importId } = await importOf(client);
     await open.examine(

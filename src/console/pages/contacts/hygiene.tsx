@@ -9,6 +9,7 @@ import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { HYGIENE_KINDS, type HygieneKind } from './import-counts.tsx';
+import { SunsetCard } from './sunset.tsx';
 
 const RUNS = '/web-setup/contacts/hygiene';
 const FINDINGS = '/web-setup/contacts/hygiene/{hygieneId}/findings';
@@ -77,6 +78,7 @@ export function HygienePage() {
           )
         }
       </Loaded>
+      <SunsetCard />
     </Page>
   );
 }
