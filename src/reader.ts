@@ -5,7 +5,7 @@ import { copyChunk } from './audience/segments/columns.ts';
 import { countSelected, nextSelected, segmentContacts } from './audience/segments/evaluate.ts';
 import { campaignAnalytics } from './campaigns/campaigns.ts';
 import { customFieldsPortion } from './campaigns/fields.ts';
-import { campaignAudience, campaignFigures } from './campaigns/figures.ts';
+import { campaignFigures, groupAudience, selectedAudience } from './campaigns/figures.ts';
 import { readDestination } from './delivery/explain.ts';
 import { accountAttention } from './doctor/attention.ts';
 import { doctorState } from './doctor/state.ts';
@@ -24,7 +24,6 @@ import { webhookHealth } from './webhooks/health.ts';
 serveReads([
   accountAttention,
   campaignAnalytics,
-  campaignAudience,
   campaignFigures,
   contactSearch,
   contentWithoutPerson,
@@ -35,6 +34,7 @@ serveReads([
   dmarcHistory,
   domainReports,
   failingCauses,
+  groupAudience,
   inboxMail,
   inboxPage,
   inboxSource,
@@ -46,6 +46,7 @@ serveReads([
   readDestination,
   reputationReport,
   segmentContacts,
+  selectedAudience,
   sentContent,
   streamCounts,
   webhookHealth,

@@ -4,7 +4,7 @@ import { findSegment } from '../audience/segments/segments.ts';
 import { invalid, isRefusal, type Refusal } from '../core/refusal.ts';
 import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
 import type { Tables } from '../store/tables.ts';
-import { findCampaign } from './campaigns.ts';
+import { type AudienceRequest, findCampaign } from './campaigns.ts';
 
 /*
  * Who receives a campaign: the active members of one or more groups, of whom a segment and exclusions select some. A segment
@@ -12,15 +12,6 @@ import { findCampaign } from './campaigns.ts';
  * messages of a batch have one group, which their unsubscribe links and headers name. A person in several groups receives the
  * campaign once, through the first of them.
  */
-
-/** The audience as a request has it. */
-export interface AudienceRequest {
-  subscriptionGroupId?: string | undefined;
-  subscriptionGroupIds?: string[] | undefined;
-  segmentId?: string | undefined;
-  excludeSegmentIds?: string[] | undefined;
-  excludeCampaignIds?: string[] | undefined;
-}
 
 /** The audience in its stored form (JSON). */
 export interface CampaignAudience {
@@ -97,10 +88,12 @@ export function readAudience({ audience }: Pick<CampaignSend, 'audience'>): Camp
   return audience === null ? null : (JSON.parse(audience) as CampaignAudience);
 }
 
-/** The contacts that receive a campaign through one of `groupIds`. `now`: epoch ms. */
+/**
+ * The contacts that receive a campaign through one of `groupIds`. `campaign_id` null: it does not exist yet. `now`: epoch ms.
+ */
 export function selectionOf(
   tables: Tables,
-  send: Pick<CampaignSend, 'account_id' | 'campaign_id'>,
+  send: { account_id: string; campaign_id: string | null },
   { segmentId, excludeSegmentIds, excludeCampaignIds }: CampaignAudience,
   groupIds: readonly string[],
   now: number,
@@ -118,7 +111,7 @@ export function selectionOf(
     accountId,
     filters: [ofGroups, ...(segmentId === null ? [] : [filterOf(segmentId)])],
     excluded: excludeSegmentIds.map(filterOf),
-    excludedCampaigns: [...excludeCampaignIds, campaignId],
+    excludedCampaigns: campaignId === null ? excludeCampaignIds : [...excludeCampaignIds, campaignId],
     now,
   };
 }

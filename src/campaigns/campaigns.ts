@@ -181,13 +181,20 @@ export function presentCampaign(row: CampaignRow) {
   };
 }
 
+/** The audience as a request has it. */
+export interface AudienceRequest {
+  subscriptionGroupId?: string | undefined;
+  subscriptionGroupIds?: string[] | undefined;
+  segmentId?: string | undefined;
+  excludeSegmentIds?: string[] | undefined;
+  excludeCampaignIds?: string[] | undefined;
+}
+
 /**
  * What is prepared for a campaign that is not sent. The person who sends it sees these values; the send itself uses those of its
  * request, so nothing here is checked against groups, templates and domains.
  */
-interface PreparedSend {
-  subscriptionGroupId?: string | undefined;
-  segmentId?: string | undefined;
+interface PreparedSend extends AudienceRequest {
   templateId?: string | undefined;
   from?: string | undefined;
   subject?: string | undefined;

@@ -1,4 +1,6 @@
+import { type Selection, selectedByChunk } from '../audience/segments/evaluate.ts';
 import { HOUR, iso } from '../core/clock.ts';
+import type { AudienceCounts } from '../store/contacts/subscriptions.ts';
 import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
 import { readPrepared } from './campaigns.ts';
@@ -68,39 +70,51 @@ function openedByHour(tables: Tables, campaignId: string, startedAt: number | nu
   return Array.from({ length: FIRST_HOURS }, (_, hour) => counts.get(from + hour * HOUR) ?? 0);
 }
 
-/** What becomes of the active members of a group when a campaign is sent to it now. */
-export interface CampaignAudience {
-  /** Active members, or as many of them as were counted. */
+/** What becomes of the people of an audience when a campaign is sent to them now. */
+export interface AudienceFigures {
+  /** Active members of the groups whom the segment and the exclusions select, or as many of them as were counted. */
   members: number;
   eligible: number;
   withoutEmail: number;
+  /** Suppressed, or mail is paused. */
   suppressed: number;
   withoutConsent: number;
-  /** Whether the group has more members than were counted. */
+  /** Whether there are more members than were counted. */
   isPartial: boolean;
-  /** ISO 8601. */
-  countedAt: string;
 }
 
 /** Members that are counted; each is read. */
 const MAX_COUNTED = 200_000;
 
 /** Counts the active members of a group; null: there is no such group. */
-export const campaignAudience = readQuery(
-  'campaignAudience',
-  (
-    tables: Tables,
-    { accountId, groupId, now }: { accountId: string; groupId: string; now: number },
-  ): CampaignAudience | null => {
+export const groupAudience = readQuery(
+  'groupAudience',
+  (tables: Tables, accountId: string, groupId: string): AudienceFigures | null => {
     const group = tables.subscriptionGroups.get(accountId, groupId);
     if (group === null) return null;
     const counts = tables.subscriptions.audience(group.seq, MAX_COUNTED);
-    const { members, eligible, withoutEmail, suppressed } = counts;
-    return {
-      ...counts,
-      withoutConsent: members - eligible - withoutEmail - suppressed,
-      isPartial: members === MAX_COUNTED && group.active_subscribers > MAX_COUNTED,
-      countedAt: iso(now),
-    };
+    return figuresOf(counts, counts.members === MAX_COUNTED && group.active_subscribers > MAX_COUNTED);
   },
 );
+
+/** Counts the people of an audience that is more than a group. */
+export const selectedAudience = readQuery(
+  'selectedAudience',
+  (tables: Tables, selection: Selection): AudienceFigures => {
+    const sum = { members: 0, eligible: 0, withoutEmail: 0, suppressed: 0 };
+    for (const seqs of selectedByChunk(tables, selection)) {
+      if (sum.members >= MAX_COUNTED) return figuresOf(sum, true);
+      const counts = tables.subscriptions.audienceAmong(seqs);
+      sum.members += counts.members;
+      sum.eligible += counts.eligible;
+      sum.withoutEmail += counts.withoutEmail;
+      sum.suppressed += counts.suppressed;
+    }
+    return figuresOf(sum, false);
+  },
+);
+
+function figuresOf(counts: AudienceCounts, isPartial: boolean): AudienceFigures {
+  const { members, eligible, withoutEmail, suppressed } = counts;
+  return { ...counts, withoutConsent: members - eligible - withoutEmail - suppressed, isPartial };
+}

@@ -17,7 +17,7 @@ import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups
 import type { DomainRow } from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
 import type { TemplateContent } from '../templates/templates.ts';
-import type { AudienceRequest } from './audience.ts';
+import type { AudienceRequest } from './campaigns.ts';
 import { CONTACT_FIELDS } from './fields.ts';
 
 /*

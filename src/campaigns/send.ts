@@ -26,14 +26,8 @@ import type { CampaignRow, CampaignStatus } from '../store/campaigns/campaigns.t
 import type { Context } from '../store/context.ts';
 import type { Tables } from '../store/tables.ts';
 import { resolveTemplate, type TemplateContent } from '../templates/templates.ts';
-import {
-  type AudienceRequest,
-  audienceOf,
-  type CampaignAudience,
-  readAudience,
-  writeAudience,
-} from './audience.ts';
-import { findCampaign } from './campaigns.ts';
+import { audienceOf, type CampaignAudience, readAudience, writeAudience } from './audience.ts';
+import { type AudienceRequest, findCampaign } from './campaigns.ts';
 import { createContactFieldNames, EMPTY_CONTACT, isCustomField, tooManyFields } from './fields.ts';
 import { seenNow } from './guard.ts';
 import {

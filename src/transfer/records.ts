@@ -322,7 +322,10 @@ export const RECORD_SCHEMAS = {
       prepared: json(
         z.strictObject({
           subscriptionGroupId: id.optional(),
+          subscriptionGroupIds: z.array(id).max(50).optional(),
           segmentId: id.optional(),
+          excludeSegmentIds: z.array(id).max(50).optional(),
+          excludeCampaignIds: z.array(id).max(50).optional(),
           templateId: id.optional(),
           from: short.optional(),
           subject: short.optional(),

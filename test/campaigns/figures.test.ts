@@ -1,6 +1,9 @@
 import { expect, it } from 'vitest';
-import { campaignAudience, campaignFigures } from '../../src/campaigns/figures.ts';
-import { HOUR } from '../../src/core/clock.ts';
+import type { SegmentFilter } from '../../src/audience/segments/filter.ts';
+import { audienceOf, selectionOf } from '../../src/campaigns/audience.ts';
+import type { AudienceRequest } from '../../src/campaigns/campaigns.ts';
+import { campaignFigures, groupAudience, selectedAudience } from '../../src/campaigns/figures.ts';
+import { DAY, HOUR } from '../../src/core/clock.ts';
 import { granted } from '../support/refusal.ts';
 import { startCampaigns } from './setup.ts';
 
@@ -46,26 +49,48 @@ it('returns group, subject and counts of campaigns in the order of their ids, wi
 });
 
 it('counts the members who can receive a campaign, by the reason of those who cannot', async () => {
-  const { clock, groupId, member, tables, writer, onSuppressionChange } = await startCampaigns();
+  const { audience, clock, createGroup, groupId, member, tables, writer, onSuppressionChange } =
+    await startCampaigns();
   await member('ann@example.net', consent);
   const { email_hash: hash } = await member('bob@example.net', consent);
   const { seq: carol } = await member('carol@example.net', consent);
-  const read = (accountId = 'acct_one') =>
-    campaignAudience.run(tables, { accountId, groupId, now: clock.now() });
+  const dave = await member('dave@example.net', consent);
+  const second = await createGroup('Offers');
+  const gold = { ...consent, customFields: { plan: 'gold' } };
+  await member('eve@example.net', gold, second);
+  await member('outside@example.net', gold, await createGroup('Not chosen'));
   await writer.run((tx) => {
     const row = { account_id: 'acct_one', recipient_hash: hash ?? '', email: null, message_seq: null };
     tx.suppressions.add({ ...row, stream: 'mk', reason: 'unsubscribe', created_at: clock.now() });
     onSuppressionChange(tx, 'acct_one', hash ?? '');
     tx.contacts.setConsent(carol, null, clock.now());
+    const contact = tx.contacts.bySeq(dave.seq);
+    if (contact !== null) tx.contacts.update({ ...contact, paused_until: clock.now() + DAY });
   });
-  expect(read()).toEqual({
-    members: 3,
+  expect(groupAudience.run(tables, 'acct_one', groupId)).toEqual({
+    members: 4,
     eligible: 1,
     withoutEmail: 0,
-    suppressed: 1,
+    suppressed: 2,
     withoutConsent: 1,
     isPartial: false,
-    countedAt: '2026-01-15T12:00:00.000Z',
   });
-  expect(read('acct_two')).toBeNull();
+  expect(groupAudience.run(tables, 'acct_two', groupId)).toBeNull();
+
+  const filter: SegmentFilter = { field: 'customFields.plan', op: 'is', value: 'gold' };
+  const { segment } = granted(await audience.segments.create('acct_one', { name: 'Gold', filter }));
+  const counted = (request: AudienceRequest) => {
+    const chosen = granted(audienceOf(tables, 'acct_one', request));
+    const campaign = { account_id: 'acct_one', campaign_id: null };
+    const selection = selectionOf(tables, campaign, chosen, chosen.groupIds, clock.now());
+    const { members, eligible } = selectedAudience.run(tables, selection);
+    return { members, eligible };
+  };
+  const groups = { subscriptionGroupIds: [groupId, second] };
+  expect(counted(groups)).toEqual({ members: 5, eligible: 2 });
+  expect(counted({ ...groups, segmentId: segment.segment_id })).toEqual({ members: 1, eligible: 1 });
+  expect(counted({ ...groups, excludeSegmentIds: [segment.segment_id] })).toEqual({
+    members: 4,
+    eligible: 1,
+  });
 });

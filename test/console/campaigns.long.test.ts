@@ -465,6 +465,105 @@ describe('Campaigns', () => {
     await sender.context.close();
   });
 
+  it('is sent to several groups and a segment without excluded people, and again to those who did not open', async () => {
+    const own = await daemon.account('Segments');
+    const [domainGroup] = daemon.tables.domainGroups.list(own.accountId);
+    insertDomain(
+      daemon.tables,
+      {
+        account_id: own.accountId,
+        group_id: domainGroup?.group_id ?? '',
+        domain_id: 'domain_segments',
+        name: 'segments.test',
+        use_case: 'mk',
+        next_check_at: Date.now() + DAY,
+      },
+      Date.now(),
+    );
+    const people = (names: string[], plan: string) =>
+      names.map((name) => ({
+        email: `${name}@simulator.${PLATFORM}`,
+        consentMethod: 'web_form',
+        'customFields.plan': plan,
+      }));
+    const { subscriptionGroupId: news, campaignId: id } = await startGroup(own, [
+      ...people(['delivered', 'delivered+2'], 'gold'),
+      ...people(['delivered+3'], 'free'),
+    ]);
+    const { data } = await own.post<{ group: { subscriptionGroupId: string } }>(
+      '/web-setup/contacts/subscription-groups',
+      { name: 'Offers' },
+    );
+    const offers = data.group.subscriptionGroupId;
+    for (const { 'customFields.plan': plan, ...member } of people(['delivered+4', 'delivered+5'], 'gold'))
+      await own.post(`/web-setup/contacts/subscription-groups/${offers}/subscriptions`, {
+        ...member,
+        customFields: { plan },
+      });
+    const segment = async (name: string, filter: object) =>
+      (await own.post<{ segment: { segmentId: string } }>('/web-setup/segments', { name, filter })).data
+        .segment.segmentId;
+    const gold = await segment('Gold', { field: 'customFields.plan', op: 'is', value: 'gold' });
+    const fifth = await segment('Fifth', { field: 'email', op: 'contains', value: '+5' });
+    await own.post('/web-setup/templates', {
+      name: 'Offer',
+      subject: 'Offer',
+      html: `<p>Offer</p>${FOOTER}`,
+    });
+
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, step(id, 'audience'), own);
+    const groups = page.getByRole('combobox', { name: 'Group' });
+    await groups.selectOption(news);
+    await page.getByText('of 3 members can receive it').waitFor();
+    await groups.selectOption(offers);
+    await page.getByText('of 5 members can receive it').waitFor();
+    await page.getByRole('combobox', { name: 'Segment', exact: true }).selectOption(gold);
+    await page.getByText('of 4 members can receive it').waitFor();
+    await page.getByText('Leave people out').press('Enter');
+    await page.getByRole('combobox', { name: 'Not to people in these segments' }).selectOption(fifth);
+    await page.locator('.audience-count').getByText('of 3 members can receive it').waitFor();
+    expect(await findings(window)).toEqual([]);
+    await window.screenshot('console-campaign-audience');
+    await page.getByRole('link', { name: 'Next: Content' }).click();
+    await page.getByRole('combobox', { name: 'Template' }).selectOption({ label: 'Offer' });
+    await saved(page);
+    await page.getByRole('link', { name: 'Next: Review' }).click();
+    await page.getByText('3 people can receive it.').waitFor();
+    await page.getByRole('button', { name: 'Send the campaign' }).press('Enter');
+    await page
+      .getByRole('dialog')
+      .getByText('News, Offers, in Gold, without Fifth: 3 of 3 active members')
+      .waitFor();
+    await page.keyboard.press('Enter');
+    await page.locator('main .status', { hasText: 'sent' }).waitFor();
+    const { data: sent } = await own.get<{ campaign: { progress: object } }>(`/web-setup/campaigns/${id}`);
+    expect(sent.campaign.progress).toMatchObject({
+      queued: 3,
+      subscriptionGroupIds: [news, offers],
+      segmentId: gold,
+      excludeSegmentIds: [fifth],
+    });
+
+    // The simulator opens nothing.
+    await page.getByRole('button', { name: 'Resend to those who did not open' }).click();
+    await page.locator('.audience-count').getByText('of 3 members can receive it').waitFor();
+    await page.getByRole('button', { name: /^Remove Did not open Spring/ }).waitFor();
+    await page.getByRole('button', { name: 'Remove Fifth' }).waitFor();
+    const again = /campaign_\w+/.exec(page.url())?.[0] ?? '';
+    expect(again).not.toBe(id);
+    const { data: draft } = await own.get<{ campaign: { prepared: object } }>(
+      `/web-setup/campaigns/${again}`,
+    );
+    expect(draft.campaign.prepared).toMatchObject({
+      subscriptionGroupIds: [news, offers],
+      excludeSegmentIds: [fifth],
+      templateId: expect.any(String),
+    });
+    await context.close();
+  });
+
   it('asks for another group when the prepared one was deleted', async () => {
     const id = await campaign('Without its group');
     await prepare(id, 'news@news.test');
@@ -479,15 +578,14 @@ describe('Campaigns', () => {
     const window = await open.operator(DESKTOP);
     const { page, context } = window;
     await open.visit(window, step(id, 'review'), client);
-    await page.getByText('No group is chosen').waitFor();
+    await page.getByText('A group, segment or campaign of the audience was deleted').waitFor();
     expect(await page.getByRole('button', { name: 'Send the campaign' }).count()).toBe(0);
     await page.locator('.checks').getByRole('link', { name: 'Audience' }).click();
-    const groups = page.getByRole('combobox', { name: 'Group' });
-    await groups.locator('option', { hasText: 'Deleted: choose another' }).waitFor({ state: 'attached' });
-    expect(await groups.inputValue()).toBe('');
-    await groups.selectOption({ index: 1 });
+    await page.getByRole('button', { name: 'Remove Deleted: choose another' }).press('Enter');
+    await page.getByRole('combobox', { name: 'Group' }).selectOption(group);
     await saved(page);
-    expect(await groups.locator('option', { hasText: 'Deleted: choose another' }).count()).toBe(0);
+    await page.getByRole('button', { name: 'Remove News' }).waitFor();
+    expect(await preparedOf(id)).toMatchObject({ subscriptionGroupId: group });
     await context.close();
   });
 

@@ -130,15 +130,20 @@ function compileSelection({ filters, excluded, excludedCampaigns, now }: Selecti
   };
 }
 
+/** The numbers of the contacts of a selection, chunk by chunk, ascending. */
+export function* selectedByChunk(tables: Tables, selection: Selection): Generator<number[]> {
+  const filter = compileSelection(selection);
+  for (const chunk of chunksFrom(tables, selection.accountId, 0))
+    yield matchingSeqs(tables, selection.accountId, chunk, filter);
+}
+
 /** Counts the contacts of a selection, and returns the newest ones. */
 export const countSelected = readQuery(
   'countSelected',
   (tables: Tables, selection: Selection, newest: number): { count: number; newest: KnownContact[] } => {
-    const filter = compileSelection(selection);
     let count = 0;
     let seqs: number[] = [];
-    for (const chunk of chunksFrom(tables, selection.accountId, 0)) {
-      const found = matchingSeqs(tables, selection.accountId, chunk, filter);
+    for (const found of selectedByChunk(tables, selection)) {
       count += found.length;
       if (found.length > 0) seqs = [...seqs, ...found.slice(-newest)].slice(-newest);
     }

@@ -4,6 +4,7 @@ import { accountLimitReached, invalid, isRefusal, type Refusal, refuse } from '.
 import type { KnownContact } from '../../store/contacts/contacts.ts';
 import type { SegmentRow } from '../../store/contacts/segments.ts';
 import type { Context } from '../../store/context.ts';
+import { ReadRejected } from '../../store/database/failure.ts';
 import type { NamedPageFilter, Page } from '../../store/rows/page.ts';
 import type { Tables } from '../../store/tables.ts';
 import {
@@ -22,16 +23,18 @@ export interface SegmentFields {
   filter: SegmentFilter;
 }
 
-/** A segment with the number of its contacts. */
+/** A segment with the number of its contacts; null: it is not counted. */
 export interface CountedSegment {
   segment: SegmentRow;
-  count: number;
+  count: number | null;
 }
 
 export const MAX_SEGMENTS = 500;
 /** How long a list shows a count again, ms. A single segment is counted at each request. */
 const COUNT_AGE_MS = 60 * SECOND;
 const MAX_COUNTS = 10_000;
+/** How long a list counts segments, ms; the others are not counted. */
+const LIST_COUNTING_MS = 2 * SECOND;
 
 /** Keeps counts for lists in memory. Counts and lists of contacts run through `reader`. */
 export function createSegments({
@@ -41,7 +44,9 @@ export function createSegments({
   clock,
   ids,
 }: Pick<Context, 'tables' | 'reader' | 'writer' | 'clock' | 'ids'>) {
-  const counts = new LRUCache<string, { filter: string; count: number; at: number }>({ max: MAX_COUNTS });
+  const counts = new LRUCache<string, { filter: string; count: number | null; at: number }>({
+    max: MAX_COUNTS,
+  });
 
   const selection = (accountId: string, filter: string): Selection => ({
     accountId,
@@ -50,22 +55,52 @@ export function createSegments({
     now: clock.now(),
   });
 
-  async function counted(segment: SegmentRow, maxAgeMs = 0): Promise<CountedSegment> {
-    const { segment_id: id, account_id: accountId, filter } = segment;
+  function knownCount({ segment_id: id, filter }: SegmentRow): { count: number | null } | null {
     const known = counts.get(id);
-    if (known?.filter === filter && clock.now() - known.at < maxAgeMs) return { segment, count: known.count };
+    return known?.filter === filter && clock.now() - known.at < COUNT_AGE_MS ? known : null;
+  }
+
+  async function counted(segment: SegmentRow): Promise<CountedSegment> {
+    const { segment_id: id, account_id: accountId, filter } = segment;
     const at = clock.now();
-    const { count } = await reader.query(accountId, countSelected, selection(accountId, filter), 0);
-    counts.set(id, { filter, count, at });
-    return { segment, count };
+    const store = (count: number | null) => {
+      counts.set(id, { filter, count, at });
+      return { segment, count };
+    };
+    try {
+      const { count } = await reader.query(accountId, countSelected, selection(accountId, filter), 0);
+      return store(count);
+    } catch (error) {
+      if (error instanceof ReadRejected && error.reason === 'too-broad') store(null);
+      throw error;
+    }
+  }
+
+  /** With the count null where it takes too long, or where a reader is not available. */
+  async function countedIfPossible(segment: SegmentRow): Promise<CountedSegment> {
+    try {
+      return await counted(segment);
+    } catch (error) {
+      if (error instanceof ReadRejected) return { segment, count: null };
+      throw error;
+    }
   }
 
   return {
-    /** Newest first. Counts may be a minute old. */
-    list: async (filter: NamedPageFilter): Promise<{ rows: CountedSegment[]; more: boolean }> => {
+    /** Newest first. Counts may be a minute old; with `isCounted`, as many are counted as the time allows. */
+    list: async (
+      filter: NamedPageFilter,
+      isCounted: boolean,
+    ): Promise<{ rows: CountedSegment[]; more: boolean }> => {
       const page: Page<SegmentRow> = await reader.table(filter.accountId, 'segments', 'list', filter);
+      const end = clock.now() + LIST_COUNTING_MS;
       const rows: CountedSegment[] = [];
-      for (const segment of page.rows) rows.push(await counted(segment, COUNT_AGE_MS));
+      for (const segment of page.rows) {
+        const known = knownCount(segment);
+        if (known !== null || !isCounted || clock.now() >= end)
+          rows.push({ segment, count: known?.count ?? null });
+        else rows.push(await countedIfPossible(segment));
+      }
       return { rows, more: page.more };
     },
     get: async (accountId: string, segmentId: string): Promise<CountedSegment | Refusal> => {
@@ -89,7 +124,7 @@ export function createSegments({
         };
         return { ...row, seq: tx.segments.insert(row) };
       }, accountId);
-      return isRefusal(created) ? created : counted(created);
+      return isRefusal(created) ? created : countedIfPossible(created);
     },
     /** Changes the fields that are present; a campaign that is being sent continues with the new filter. */
     update: async (
@@ -111,7 +146,7 @@ export function createSegments({
         tx.segments.update(changed);
         return changed;
       }, accountId);
-      return isRefusal(updated) ? updated : counted(updated);
+      return isRefusal(updated) ? updated : countedIfPossible(updated);
     },
     /** Refused while a campaign uses it that is not completely sent. */
     remove: (accountId: string, segmentId: string): Promise<SegmentRow | Refusal> =>

@@ -1,9 +1,10 @@
 import * as z from 'zod';
+import { MAX_EXCLUDED, MAX_GROUPS } from '../../campaigns/audience.ts';
 import { presentCampaign } from '../../campaigns/campaigns.ts';
 import type { CampaignSending } from '../../campaigns/send.ts';
 import { RATE_FIGURES } from '../../events/event-types.ts';
 import { CAMPAIGN_STATUSES, type CampaignRow } from '../../store/campaigns/campaigns.ts';
-import { line, requestTime } from './fields.ts';
+import { atMost, line, requestTime } from './fields.ts';
 
 /** Maximum rate of a campaign, messages per hour. */
 export const MAX_PER_HOUR = 10_000_000;
@@ -62,7 +63,10 @@ const progress = z
 export const preparedSchema = z
   .object({
     subscriptionGroupId: line(100).optional(),
+    subscriptionGroupIds: atMost(z.array(line(100)), MAX_GROUPS).optional(),
     segmentId: line(100).optional(),
+    excludeSegmentIds: atMost(z.array(line(100)), MAX_EXCLUDED).optional(),
+    excludeCampaignIds: atMost(z.array(line(100)), MAX_EXCLUDED).optional(),
     templateId: line(100).optional(),
     from: line(500).optional(),
     subject: line(998).optional(),

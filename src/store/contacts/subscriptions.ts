@@ -99,15 +99,19 @@ export function subscriptionTable(db: Database) {
     ${selectMember('subscriptions s INDEXED BY subscriptions_by_activity')}
     WHERE s.group_seq = ? AND s.is_active = ? AND s.contact_seq < ?
     ORDER BY s.contact_seq DESC LIMIT +?`);
-  const audience = db.prepare<[number, number], AudienceCounts>(`
+  const MAY_RECEIVE = "email IS NOT NULL AND global_status = 'active' AND paused_until IS NULL";
+  const selectAudience = `
     SELECT count(*) AS members,
       coalesce(sum(email IS NULL), 0) AS withoutEmail,
-      coalesce(sum(email IS NOT NULL AND global_status <> 'active'), 0) AS suppressed,
-      coalesce(sum(email IS NOT NULL AND global_status = 'active' AND consent_n IS NOT NULL), 0) AS eligible
+      coalesce(sum(email IS NOT NULL AND NOT (${MAY_RECEIVE})), 0) AS suppressed,
+      coalesce(sum(${MAY_RECEIVE} AND consent_n IS NOT NULL), 0) AS eligible`;
+  const audience = db.prepare<[number, number], AudienceCounts>(`${selectAudience}
     FROM (
-      SELECT c.email, c.global_status, c.consent_n
+      SELECT c.email, c.global_status, c.paused_until, c.consent_n
       FROM subscriptions s INDEXED BY subscriptions_by_activity JOIN contacts c ON c.seq = s.contact_seq
       WHERE s.group_seq = ? AND s.is_active = 1 LIMIT +?)`);
+  const audienceAmong = db.prepare<[string], AudienceCounts>(`${selectAudience}
+    FROM json_each(?) chosen CROSS JOIN contacts ON seq = chosen.value`);
 
   /** Subtracts removed memberships from the counts of their groups; returns how many were removed. */
   function uncount(removed: Counted[]): number {
@@ -141,6 +145,12 @@ export function subscriptionTable(db: Database) {
       if (counts === undefined) throw new Error('an aggregate query returned no row');
       return counts;
     },
+    /** The same for these contacts. */
+    audienceAmong: (contactSeqs: readonly number[]): AudienceCounts => {
+      const counts = audienceAmong.get(JSON.stringify(contactSeqs));
+      if (counts === undefined) throw new Error('an aggregate query returned no row');
+      return counts;
+    },
     /** Oldest first. */
     ofContact: sql.all<[contactSeq: number], Membership>(`
       SELECT s.*, g.subscription_group_id FROM subscriptions s JOIN subscription_groups g ON g.seq = s.group_seq
@@ -164,7 +174,7 @@ export function subscriptionTable(db: Database) {
   };
 }
 
-/** Active members of a group; those in no other count have no consent on record. */
+/** Active members of a group; those in no other count have no consent on record. `suppressed`: also those who paused mail. */
 export interface AudienceCounts {
   members: number;
   eligible: number;

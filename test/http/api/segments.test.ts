@@ -49,6 +49,11 @@ describe('a segment over HTTP', () => {
     });
     const path = `${SEGMENTS}/${segment.segmentId}`;
     expect((await api.get<{ segments: Segment[] }>(SEGMENTS)).data.segments).toEqual([segment]);
+    const other = await create('Not gold', { not: GOLD });
+    // A count that is known from the creation is shown, too.
+    const { data: listed } = await api.get<{ segments: Segment[] }>(`${SEGMENTS}?counts=false&search=not`);
+    expect(listed.segments).toEqual([other]);
+    expect((await api.call('DELETE', `${SEGMENTS}/${other.segmentId}`)).status).toBe(200);
     const not = { not: GOLD };
     const updated = (await api.call('PATCH', path, { body: { filter: not } })).data;
     expect(updated).toMatchObject({ segment: { name: 'Gold', filter: not, count: 1 } });

@@ -28,6 +28,8 @@ interface Rule {
   otherSites?: true;
   /** A body with which the operation succeeds. */
   body?: object;
+  /** A query with which the operation succeeds; with ids as a path. */
+  query?: string;
 }
 
 const OF_READERS = { access: 'read', account: 'X-Id', installation: true } as const;
@@ -69,7 +71,11 @@ const RULES: Readonly<Record<string, Rule>> = {
   },
   'DELETE /console/views/{viewId}': { ...OF_READERS, body: {} },
   'GET /console/figures/campaigns': { access: 'read', account: 'X-Id' },
-  'GET /console/figures/audience/{subscriptionGroupId}': { access: 'read', account: 'X-Id' },
+  'GET /console/figures/audience': {
+    access: 'read',
+    account: 'X-Id',
+    query: '?subscriptionGroupIds={subscriptionGroupId}',
+  },
   'PUT /console/attention/seen': {
     access: 'read',
     account: 'X-Id',
@@ -276,7 +282,7 @@ async function call(
 ): Promise<Result> {
   // Requests per second are limited.
   test.clock.time += 100;
-  const target = path.replaceAll(/\{(\w+)\}/g, (_, name: keyof Ids) =>
+  const target = `${path}${rule.query ?? ''}`.replaceAll(/\{(\w+)\}/g, (_, name: keyof Ids) =>
     encodeURIComponent(ids?.[name] ?? 'none'),
   );
   const named = accountId === undefined ? {} : { [rule.account ?? 'X-Id']: accountId };

@@ -1,6 +1,7 @@
 import { operate } from '../../api.ts';
 import { useOperation, useRefresh } from '../../data.ts';
 import { addressOf } from '../../operations.ts';
+import { DeletionMenu } from '../../parts/deletion-menu.tsx';
 import { Icon } from '../../parts/icon/icon.tsx';
 import { Confirmed, Loaded, Notice, Outcome, Page, Skeleton, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
@@ -8,8 +9,8 @@ import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { CampaignStatus } from './campaign-status.tsx';
 import { Composer, NewCampaign } from './composer.tsx';
-import { DeletionMenu } from './deletion-menu.tsx';
 import { CAMPAIGN, type CampaignResource } from './draft-saver.ts';
+import { createResend } from './resend.ts';
 import { Results } from './results.tsx';
 
 const REFRESH_MS = 5000;
@@ -142,9 +143,31 @@ function Actions({ campaign, reload }: ActionsProps) {
           {t('campaigns.resume')}
         </button>
       )}
+      {status === 'sent' && may('createCampaign') && may('createSegment') && (
+        <button
+          type="button"
+          class="button"
+          disabled={outcome?.running === true}
+          onClick={() =>
+            void run(async () => {
+              const again = await createResend(campaign, accountId, {
+                campaign: t('campaigns.resend.name', { name }),
+                segment: t('campaigns.resend.segment', { name }),
+              });
+              go(href(`campaigns/${encodeURIComponent(again)}`, { step: 'audience' }));
+              return '';
+            })
+          }
+        >
+          <Icon name="rotate-cw" />
+          {t('campaigns.resend')}
+        </button>
+      )}
       {(status === 'cancelled' || status === 'sent') && may('deleteCampaign') && (
         <DeletionMenu
           name={name}
+          label={t('campaigns.delete')}
+          question={t('campaigns.delete.confirm', { name })}
           remove={() =>
             run(async () => {
               await operate('delete', CAMPAIGN, request);

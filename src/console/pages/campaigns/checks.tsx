@@ -7,6 +7,7 @@ import { CLIPPED_BYTES, GMAIL_BYTES, type RenderedMail } from '../../parts/previ
 import { Card, type ChipKind, STATE_ICONS } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { type Texts, useTexts } from '../../texts.ts';
+import { hasAudience } from './audience.tsx';
 import { type ContentCheck, contentChecks } from './content-checks.ts';
 import type { Choices } from './draft-saver.ts';
 import { senderAddress } from './sender.ts';
@@ -32,13 +33,13 @@ export function Checks({ choices, rendered, domains, audience, step }: ChecksPro
   const texts = useTexts();
   const { t } = texts;
   const { href } = useNavigation();
-  const { subscriptionGroupId, templateId, from = '', scheduledAt } = choices;
+  const { templateId, from = '', scheduledAt } = choices;
   const template =
     templateId === undefined
       ? { address: step('content'), name: t('campaigns.step.content') }
       : { address: href(`templates/${encodeURIComponent(templateId)}`), name: t('campaigns.editTemplate') };
   const entries: Entry[] = [
-    ofAudience(subscriptionGroupId, audience, step('audience'), texts),
+    ofAudience(choices, audience, step('audience'), texts),
     ofSender(from, domains, { content: step('content'), domains: href('domains') }, texts),
     ...(scheduledAt !== undefined && Date.parse(scheduledAt) < Date.now()
       ? [{ kind: 'bad' as const, text: t('check.past') }]
@@ -54,7 +55,7 @@ export function Checks({ choices, rendered, domains, audience, step }: ChecksPro
   const problems = entries.filter(isProblem);
   const isReading =
     (rendered === null && templateId !== undefined) ||
-    (subscriptionGroupId !== undefined && audience.value === null && audience.error === null);
+    (hasAudience(choices) && audience.value === null && audience.error === null);
   return (
     <Card
       title={t('campaigns.checks')}
@@ -103,13 +104,14 @@ function badFirst(one: Entry, other: Entry): number {
 }
 
 function ofAudience(
-  groupId: string | undefined,
+  choices: Choices,
   { value, error }: Data<AudienceResponse>,
   address: string,
   { t, plural }: Texts,
 ): Entry {
   const link = { address, name: t('campaigns.step.audience') };
-  if (groupId === undefined || error?.status === 404) return { kind: 'bad', text: t('check.noGroup'), link };
+  if (!hasAudience(choices)) return { kind: 'bad', text: t('check.noGroup'), link };
+  if (error?.status === 404) return { kind: 'bad', text: t('check.audienceDeleted'), link };
   if (value === null) return { kind: 'ok', text: t('check.counting') };
   return value.eligible === 0
     ? { kind: 'bad', text: t('check.noAudience'), link }

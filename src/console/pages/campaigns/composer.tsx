@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks';
 import { operate } from '../../api.ts';
 import { useOperation } from '../../data.ts';
 import { addressOf, type DataOf } from '../../operations.ts';
+import { DeletionMenu } from '../../parts/deletion-menu.tsx';
 import { Preview, type RenderedMail } from '../../parts/preview/preview.tsx';
 import { Stepper } from '../../parts/stepper.tsx';
 import { TestMessage } from '../../parts/test-message.tsx';
@@ -9,11 +10,10 @@ import { Card, Outcome, Page, useAction } from '../../parts.tsx';
 import { useNavigation, useUnsavedWarning } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
-import { AudienceCard, GroupChoice, useAudience, useGroup } from './audience.tsx';
+import { AudienceCard, type AudienceChoices, AudienceFields, hasAudience, useAudience } from './audience.tsx';
 import { CampaignStatus } from './campaign-status.tsx';
 import { Checks } from './checks.tsx';
 import { ContentStep, verifiedDomains } from './content-step.tsx';
-import { DeletionMenu } from './deletion-menu.tsx';
 import { CAMPAIGN, type CampaignResource, type Choices } from './draft-saver.ts';
 import { InboxLine, Start } from './review.tsx';
 import { SaveProblem, SaveStatus } from './save-status.tsx';
@@ -33,15 +33,15 @@ export function NewCampaign() {
   const { accountId, may } = useMember();
   const { outcome, run } = useAction();
   const [name, setName] = useState('');
-  const [groupId, setGroupId] = useState<string | undefined>();
-  const group = useGroup(groupId);
-  const audience = useAudience(groupId);
-  useUnsavedWarning(name !== '' || groupId !== undefined, t('campaigns.unsaved.new'));
+  const [choices, setChoices] = useState<AudienceChoices>({});
+  const audience = useAudience(choices);
+  const isChosen = Object.values(choices).some((value) => value !== undefined);
+  useUnsavedWarning(name !== '' || isChosen, t('campaigns.unsaved.new'));
   const create = () =>
     run(async () => {
       const { campaign } = await operate('post', '/web-setup/campaigns', {
         account: accountId,
-        body: { name, prepared: groupId === undefined ? undefined : { subscriptionGroupId: groupId } },
+        body: { name, prepared: isChosen ? choices : undefined },
       });
       const page = `campaigns/${encodeURIComponent(campaign.campaignId)}`;
       go(href(page, { step: 'content' }), { replace: true, discard: true });
@@ -62,7 +62,10 @@ export function NewCampaign() {
           <Card title={t('campaigns.step.audience')}>
             <div class="card-body">
               <NameField name={name} onChange={setName} />
-              <GroupChoice groupId={groupId} group={group} onChoose={setGroupId} />
+              <AudienceFields
+                choices={choices}
+                onChange={(changed) => setChoices((last) => ({ ...last, ...changed }))}
+              />
             </div>
           </Card>
           <div class="actions">
@@ -76,7 +79,7 @@ export function NewCampaign() {
           </div>
           <Outcome of={outcome} />
         </div>
-        <AudienceCard groupId={groupId} audience={audience} />
+        <AudienceCard choices={choices} audience={audience} />
       </form>
     </Page>
   );
@@ -97,16 +100,15 @@ export function Composer({ campaign, reload }: ComposerProps) {
   const { name, prepared } = draft.fields;
   const from = prepared.from ?? usualSender(domains.value?.domains ?? [], accountId);
   const choices: Choices = { ...prepared, from };
-  const { subscriptionGroupId, templateId } = choices;
-  const group = useGroup(subscriptionGroupId);
-  const audience = useAudience(subscriptionGroupId);
+  const { templateId } = choices;
+  const audience = useAudience(choices);
   const template = useOperation(templateId === undefined ? null : '/web-setup/templates/{templateId}', {
     templateId: templateId ?? '',
   });
   const [rendered, setRendered] = useState<RenderedMail | null>(null);
   const { outcome, run } = useAction();
   const done: Step[] = [
-    ...(subscriptionGroupId === undefined ? [] : (['audience'] as const)),
+    ...(hasAudience(choices) ? (['audience'] as const) : []),
     ...(templateId === undefined || from === undefined ? [] : (['content'] as const)),
   ];
   const step =
@@ -140,7 +142,14 @@ export function Composer({ campaign, reload }: ComposerProps) {
       actions={
         <>
           <SaveStatus draft={draft} />
-          {may('deleteCampaign') && <DeletionMenu name={name} remove={remove} />}
+          {may('deleteCampaign') && (
+            <DeletionMenu
+              name={name}
+              label={t('campaigns.delete')}
+              question={t('campaigns.delete.confirm', { name })}
+              remove={remove}
+            />
+          )}
         </>
       }
     >
@@ -154,11 +163,7 @@ export function Composer({ campaign, reload }: ComposerProps) {
               <Card title={t('campaigns.step.audience')}>
                 <div class="card-body">
                   <NameField isStored name={name} onChange={draft.rename} />
-                  <GroupChoice
-                    groupId={subscriptionGroupId}
-                    group={group}
-                    onChoose={(id) => choose({ subscriptionGroupId: id })}
-                  />
+                  <AudienceFields choices={choices} onChange={choose} />
                 </div>
               </Card>
             )}
@@ -185,8 +190,7 @@ export function Composer({ campaign, reload }: ComposerProps) {
                 campaign={campaign}
                 draft={draft}
                 choices={choices}
-                group={group.value?.group}
-                audience={audience.value}
+                audience={audience}
                 rendered={rendered}
                 reload={reload}
               />
@@ -216,7 +220,7 @@ export function Composer({ campaign, reload }: ComposerProps) {
           )}
         </div>
         {step === 'audience' ? (
-          <AudienceCard groupId={subscriptionGroupId} audience={audience} />
+          <AudienceCard choices={choices} audience={audience} />
         ) : chosen === undefined ? (
           <Card title={t('preview.title')}>
             <p class="card-body">{t('campaigns.preview.none')}</p>

@@ -1,13 +1,14 @@
 import type { AudienceResponse } from '../../../http/console/figure-routes.ts';
 import { operate } from '../../api.ts';
+import type { Data } from '../../data.ts';
 import { FactList } from '../../parts/fact-list.tsx';
 import { localTime } from '../../parts/local-time.ts';
 import type { RenderedMail } from '../../parts/preview/preview.tsx';
 import { toast } from '../../parts/toast.tsx';
 import { Card, Confirmed, focusNextHeading, Notice, Outcome, useAction } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
-import { useTexts } from '../../texts.ts';
-import type { AudienceGroup } from './audience.tsx';
+import { type Texts, useTexts } from '../../texts.ts';
+import { audienceOf, hasAudience } from './audience.tsx';
 import { previewText } from './content-checks.ts';
 import type { CampaignResource, Choices } from './draft-saver.ts';
 import { parseSender, rememberSender } from './sender.ts';
@@ -35,8 +36,7 @@ interface StartProps {
   campaign: CampaignResource;
   draft: CampaignDraft;
   choices: Choices;
-  group: AudienceGroup | undefined;
-  audience: AudienceResponse | null;
+  audience: Data<AudienceResponse>;
   rendered: RenderedMail | null;
   reload: () => void;
 }
@@ -104,12 +104,14 @@ export function Start(props: StartProps) {
   );
 }
 
-function SendButton({ campaign, draft, choices, group, audience, rendered, reload }: StartProps) {
-  const { t, time, plural, number } = useTexts();
+function SendButton({ campaign, draft, choices, audience, rendered, reload }: StartProps) {
+  const texts = useTexts();
+  const { t, time, number } = texts;
   const { accountId } = useMember();
   const { outcome, run } = useAction();
   const { scheduledAt, from, perHour, subject, templateId } = choices;
-  if (group === undefined || templateId === undefined || from === undefined)
+  const hasRecipients = hasAudience(choices) && audience.error?.status !== 404;
+  if (!hasRecipients || templateId === undefined || from === undefined)
     return <p class="small">{t('campaigns.incomplete')}</p>;
   const { name } = draft.fields;
   const isLater = scheduledAt !== undefined;
@@ -121,7 +123,7 @@ function SendButton({ campaign, draft, choices, group, audience, rendered, reloa
         account: accountId,
         parameters: { campaignId: campaign.campaignId },
         body: {
-          subscriptionGroupId: group.subscriptionGroupId,
+          ...audienceOf(choices),
           templateId,
           from,
           subject,
@@ -136,13 +138,7 @@ function SendButton({ campaign, draft, choices, group, audience, rendered, reloa
       return '';
     });
   const recipients =
-    audience === null
-      ? plural('campaigns.groupMembers', group.activeSubscribers, { name: group.name })
-      : t('campaigns.summary.recipients', {
-          group: group.name,
-          eligible: number(audience.eligible),
-          members: number(audience.members),
-        });
+    audience.value === null ? t('campaigns.uncounted') : recipientsText(audience.value, texts);
   return (
     <>
       <div class="actions">
@@ -168,6 +164,20 @@ function SendButton({ campaign, draft, choices, group, audience, rendered, reloa
       <Outcome of={outcome} />
     </>
   );
+}
+
+/** Who receives it, by names, and how many. */
+function recipientsText(
+  { groups, segment, excluded, eligible, members }: AudienceResponse,
+  { t, number }: Texts,
+): string {
+  const chosen = groups.length === 0 ? t('campaigns.summary.allGroups') : groups.join(', ');
+  const selected = segment === null ? chosen : t('campaigns.summary.segment', { group: chosen, segment });
+  const group =
+    excluded.length === 0
+      ? selected
+      : t('campaigns.summary.without', { group: selected, names: excluded.join(', ') });
+  return t('campaigns.summary.recipients', { group, eligible: number(eligible), members: number(members) });
 }
 
 /** Nine o'clock of the next day, ISO 8601. */

@@ -1,5 +1,6 @@
 import { useRef, useState } from 'preact/hooks';
 import type { Data } from '../../data.ts';
+import { Icon } from '../../parts/icon/icon.tsx';
 import { useTexts } from '../../texts.ts';
 
 interface Option {
@@ -38,18 +39,7 @@ export function SearchedSelect({ label, searchLabel, of }: SearchedSelectProps) 
     chosen === null || options.some(({ id }) => id === chosen.id) ? options : [chosen, ...options];
   return (
     <>
-      {(hasMore || search !== '') && (
-        <label class="field">
-          {searchLabel}
-          <input
-            class="input"
-            type="search"
-            maxLength={200}
-            value={search}
-            onInput={({ currentTarget }) => onSearch(currentTarget.value)}
-          />
-        </label>
-      )}
+      {(hasMore || search !== '') && <SearchField label={searchLabel} search={search} onSearch={onSearch} />}
       <label class="field">
         {label}
         <select
@@ -73,6 +63,112 @@ export function SearchedSelect({ label, searchLabel, of }: SearchedSelectProps) 
         </select>
       </label>
     </>
+  );
+}
+
+function SearchField(props: { label: string; search: string; onSearch: (text: string) => void }) {
+  return (
+    <label class="field">
+      {props.label}
+      <input
+        class="input"
+        type="search"
+        maxLength={200}
+        value={props.search}
+        onInput={({ currentTarget }) => props.onSearch(currentTarget.value)}
+      />
+    </label>
+  );
+}
+
+/** The name of a choice that need not be among the options; undefined: it is not known. */
+export interface OptionName {
+  name: string | undefined;
+  isDeleted: boolean;
+}
+
+/** What several can be chosen of in a field. */
+interface SeveralSelectable extends Pick<Selectable, 'options' | 'search' | 'onSearch' | 'hasMore'> {
+  chosen: readonly string[];
+  max: number;
+  useName(id: string): OptionName;
+  onChange(ids: string[]): void;
+}
+
+interface SearchedChoicesProps {
+  label: string;
+  hint?: string;
+  searchLabel: string;
+  of: SeveralSelectable;
+}
+
+/** Several choices, each of which can be removed, and a list of the others. */
+export function SearchedChoices({ label, hint, searchLabel, of }: SearchedChoicesProps) {
+  const { t } = useTexts();
+  const { options, chosen, max, useName, search, onSearch, hasMore, onChange } = of;
+  return (
+    <>
+      {(hasMore || search !== '') && <SearchField label={searchLabel} search={search} onSearch={onSearch} />}
+      <label class="field">
+        {label}
+        <select
+          class="select"
+          value=""
+          disabled={chosen.length >= max && max > 1}
+          onChange={({ currentTarget }) => {
+            const { value } = currentTarget;
+            currentTarget.value = '';
+            if (value !== '') onChange([...(max === 1 ? [] : chosen), value]);
+          }}
+        >
+          <option value="">{t(chosen.length === 0 ? 'campaigns.noChoice' : 'campaigns.otherChoice')}</option>
+          {options
+            .filter(({ id }) => !chosen.includes(id))
+            .map((each) => (
+              <option value={each.id} key={each.id}>
+                {each.label}
+              </option>
+            ))}
+        </select>
+        {hint !== undefined && <span class="hint">{hint}</span>}
+      </label>
+      {chosen.length > 0 && (
+        <ul class="choices" aria-label={label}>
+          {chosen.map((id) => (
+            <Choice
+              key={id}
+              id={id}
+              useName={useName}
+              onRemove={() => onChange(chosen.filter((other) => other !== id))}
+            />
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}
+
+/** One of several choices; pressing it removes it. */
+function Choice({
+  id,
+  useName,
+  onRemove,
+}: {
+  id: string;
+  useName: SeveralSelectable['useName'];
+  onRemove: () => void;
+}) {
+  const { t } = useTexts();
+  const { name, isDeleted } = useName(id);
+  const text = isDeleted ? t('campaigns.deletedChoice') : (name ?? id);
+  const remove = t('campaigns.removeChoice', { name: text });
+  return (
+    <li>
+      <button type="button" class="filter-chip" aria-label={remove} title={remove} onClick={onRemove}>
+        {text}
+        <Icon name="x" />
+      </button>
+    </li>
   );
 }
 

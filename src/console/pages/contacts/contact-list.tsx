@@ -18,12 +18,13 @@ import { Export } from './export.tsx';
 import { useSearchChoice } from './search-choice.tsx';
 
 const PATH = '/web-setup/contacts';
+/** Segments to choose from, the newest ones. */
+const MAX_SEGMENTS = 200;
 
 export type ListedContact = DataOf<typeof PATH>['contacts'][number];
 
 /** Requests for erasure that the page names, newest contacts first. */
 const MAX_REQUESTS = 10;
-const FILTERS = ['search', 'status'] as const;
 const STATUSES = [
   'active',
   'unsubscribed',
@@ -37,7 +38,9 @@ export function ContactListPage() {
   const { t } = useTexts();
   const { location, href } = useNavigation();
   const { may } = useMember();
-  const filters = Object.fromEntries(FILTERS.map((name) => [name, location.query[name]]));
+  const { search, status, segmentId } = location.query;
+  // The API searches all contacts, or lists those of a segment.
+  const filters = segmentId === undefined ? { search, status } : { segmentId, status };
   const parameters = { ...filters, lastKey: location.query['lastKey'] };
   const path = addressOf(PATH, parameters);
   const list = useOperation(PATH, parameters);
@@ -252,12 +255,21 @@ function NoContacts({ isSearch, isPart }: { isSearch: boolean; isPart: boolean }
 function Filters({ search }: { search: Readonly<Record<string, string | undefined>> }) {
   const { t, named } = useTexts();
   const { has } = useMember();
+  const segments = useOperation('/web-setup/segments', { limit: MAX_SEGMENTS, counts: 'false' });
+  const options = (segments.value?.segments ?? []).map((each) => ({
+    value: each.segmentId,
+    name: each.name,
+  }));
   return (
     <ListFilters
       path="contacts"
       query={search}
-      search={{ name: 'search', label: t('groups.search') }}
+      {...(search['segmentId'] === undefined
+        ? { search: { name: 'search', label: t('groups.search') } }
+        : {})}
       filters={[
+        // Without a segment there is nothing to choose.
+        { name: 'segmentId', label: t('segments.segment'), ...(options.length === 0 ? {} : { options }) },
         {
           name: 'status',
           label: t('messages.status'),

@@ -53,7 +53,7 @@ export function SegmentListPage() {
                     <th scope="row">
                       <a href={href(`segments/${encodeURIComponent(each.segmentId)}`)}>{each.name}</a>
                     </th>
-                    <td class="second end">{number(each.count)}</td>
+                    <td class="second end">{each.count === null ? '–' : number(each.count)}</td>
                     <td class="when">
                       <Time at={each.createdAt} />
                     </td>

@@ -3,8 +3,11 @@ import { ApiError, operate } from '../../api.ts';
 import { useOperation } from '../../data.ts';
 import { addressOf, type DataOf } from '../../operations.ts';
 import { Button } from '../../parts/button.tsx';
+import { useChangedForm } from '../../parts/changed-form.ts';
+import { DeletionMenu } from '../../parts/deletion-menu.tsx';
+import { Icon } from '../../parts/icon/icon.tsx';
 import { toast } from '../../parts/toast.tsx';
-import { Card, Loaded, Outcome, Page, RowActions, useAction } from '../../parts.tsx';
+import { Card, Loaded, Outcome, Page, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -47,26 +50,28 @@ export function SegmentPage({ segmentId }: { segmentId: string }) {
     run(async () => {
       await operate('delete', ONE, { account: accountId, parameters });
       toast(t('segments.deleted', { segment: name }));
-      go(href('segments'));
+      go(href('segments'), { discard: true });
       return '';
     });
   return (
     <Page
       title={data.value?.segment.name ?? t('page.segments')}
       actions={
-        data.value !== null &&
-        may('deleteSegment') && (
-          <RowActions
-            label={name}
-            actions={[
-              {
-                isDanger: true,
-                label: t('segments.delete'),
-                question: t('segments.delete.confirm', { segment: name }),
-                action: remove,
-              },
-            ]}
-          />
+        data.value !== null && (
+          <>
+            <a class="button" href={href('contacts', { segmentId })}>
+              <Icon name="users" />
+              {t('page.contacts')}
+            </a>
+            {may('deleteSegment') && (
+              <DeletionMenu
+                name={name}
+                label={t('segments.delete')}
+                question={t('segments.delete.confirm', { segment: name })}
+                remove={remove}
+              />
+            )}
+          </>
         )
       }
       curl={addressOf(ONE, parameters)}
@@ -87,13 +92,14 @@ function Editor({ segment }: { segment: Segment | null }) {
     segment === null ? newGroup() : groupOf(segment.filter),
   );
   const { outcome, run } = useAction();
+  const { changing, saved } = useChangedForm(t('segments.unsaved'));
   const filter = isComplete(group) ? filterOf(group) : null;
   const mayChange = may(segment === null ? 'createSegment' : 'updateSegment');
   const save = () =>
     run(async () => {
       if (filter === null) return t('segments.incomplete');
       const body = { name: name.trim(), filter };
-      const saved =
+      const { segment: stored } =
         segment === null
           ? await operate('post', ALL, { account: accountId, body })
           : await operate('patch', ONE, {
@@ -101,8 +107,9 @@ function Editor({ segment }: { segment: Segment | null }) {
               parameters: { segmentId: segment.segmentId },
               body,
             });
-      toast(t('segments.saved', { segment: saved.segment.name }));
-      if (segment === null) go(href(`segments/${encodeURIComponent(saved.segment.segmentId)}`));
+      toast(t('segments.saved', { segment: stored.name }));
+      saved();
+      if (segment === null) go(href(`segments/${encodeURIComponent(stored.segmentId)}`), { discard: true });
       return '';
     });
   return (
@@ -124,10 +131,10 @@ function Editor({ segment }: { segment: Segment | null }) {
               maxLength={200}
               autocomplete="off"
               value={name}
-              onInput={({ currentTarget: { value } }) => setName(value)}
+              onInput={({ currentTarget: { value } }) => changing(setName)(value)}
             />
           </label>
-          <Builder group={group} onChange={setGroup} />
+          <Builder group={group} onChange={changing(setGroup)} />
           {mayChange && (
             <div class="actions">
               <Button

@@ -2,9 +2,10 @@ import { useState } from 'preact/hooks';
 import { operate } from '../../api.ts';
 import { useOperation } from '../../data.ts';
 import { Button } from '../../parts/button.tsx';
+import { useChangedForm } from '../../parts/changed-form.ts';
 import { Icon } from '../../parts/icon/icon.tsx';
 import { Card, Notice, Outcome, Page, useAction } from '../../parts.tsx';
-import { useNavigation, useUnsavedWarning } from '../../routing.ts';
+import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { ConditionField, GroupField } from './condition-field.tsx';
@@ -54,15 +55,7 @@ export function SequenceEditor({ sequence, onSaved }: EditorProps) {
     (sequence?.steps ?? []).map((step, key) => ({ key, step })),
   );
   const [nextKey, setNextKey] = useState(steps.length);
-  const [isChanged, setIsChanged] = useState(false);
-  useUnsavedWarning(isChanged, t('sequences.unsaved'));
-  /** Any change makes the form one with changes. */
-  const changing =
-    <Value,>(set: (value: Value) => void) =>
-    (value: Value) => {
-      setIsChanged(true);
-      set(value);
-    };
+  const { changing, saved } = useChangedForm(t('sequences.unsaved'));
   const change = changing(setSteps);
   const add = (kind: StepKind) => {
     setNextKey(nextKey + 1);
@@ -77,7 +70,7 @@ export function SequenceEditor({ sequence, onSaved }: EditorProps) {
   const save = () =>
     run(async () => {
       const body = { name, trigger, steps: steps.map(({ step }) => step), goal };
-      const saved =
+      const { sequence: stored } =
         sequence === null
           ? await operate('post', SEQUENCES, { account: accountId, body })
           : await operate('patch', SEQUENCE, {
@@ -85,9 +78,9 @@ export function SequenceEditor({ sequence, onSaved }: EditorProps) {
               parameters: { sequenceId: sequence.sequenceId },
               body,
             });
-      setIsChanged(false);
+      saved();
       onSaved?.();
-      go(href(`sequences/${encodeURIComponent(saved.sequence.sequenceId)}`), { discard: true });
+      go(href(`sequences/${encodeURIComponent(stored.sequenceId)}`), { discard: true });
       return '';
     });
   const back =

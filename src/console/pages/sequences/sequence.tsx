@@ -1,22 +1,12 @@
 import { operate } from '../../api.ts';
 import { useOperation, useRefresh } from '../../data.ts';
 import { addressOf } from '../../operations.ts';
+import { DeletionMenu } from '../../parts/deletion-menu.tsx';
 import { Figure, FigureRow } from '../../parts/figures.tsx';
 import { Icon } from '../../parts/icon/icon.tsx';
 import { Pager } from '../../parts/pager.tsx';
 import { Time } from '../../parts/time.tsx';
-import {
-  Card,
-  Loaded,
-  Notice,
-  Outcome,
-  Page,
-  RowActions,
-  Skeleton,
-  Status,
-  Table,
-  useAction,
-} from '../../parts.tsx';
+import { Card, Loaded, Notice, Outcome, Page, Skeleton, Status, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -109,16 +99,11 @@ function Actions({ sequence, reload }: { sequence: Sequence; reload: () => void 
         </button>
       )}
       {may('deleteSequence') && (
-        <RowActions
-          label={name}
-          actions={[
-            {
-              label: t('sequences.delete'),
-              question: t('sequences.delete.confirm', { name }),
-              isDanger: true,
-              action: remove,
-            },
-          ]}
+        <DeletionMenu
+          name={name}
+          label={t('sequences.delete')}
+          question={t('sequences.delete.confirm', { name })}
+          remove={remove}
         />
       )}
     </>

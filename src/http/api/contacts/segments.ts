@@ -18,7 +18,12 @@ const segment = z
     segmentId: z.string(),
     name: z.string(),
     filter: segmentFilter,
-    count: z.int().describe('Contacts that match. In lists, the number may be a minute old.'),
+    count: z
+      .int()
+      .nullable()
+      .describe(
+        'Contacts that match; in lists, the number may be a minute old. Null: they could not be counted in time, or the list was requested with `counts=false`.',
+      ),
     createdAt: z.iso.datetime(),
     updatedAt: z.iso.datetime(),
   })
@@ -79,12 +84,17 @@ export function segmentRoutes({ segments }: { segments: Segments }): Route[] {
     route('GET /web-setup/segments', {
       operationId: 'listSegments',
       summary: 'List segments, newest first',
-      query: z.object({ search: nameSearch, ...paging }),
+      query: z.object({
+        search: nameSearch,
+        counts: z.enum(['true', 'false']).default('true').describe('Whether the contacts are counted.'),
+        ...paging,
+      }),
       page: pagesBySeq('segments'),
       response: pageOf('segments', segment, EXAMPLE),
       narrowBy: ['limit'],
-      handle: async ({ caller: { accountId }, query: { search, limit }, after }) => {
-        const { rows, more } = await segments.list({ accountId, beforeSeq: after, limit, search });
+      handle: async ({ caller: { accountId }, query: { search, counts, limit }, after }) => {
+        const filter = { accountId, beforeSeq: after, limit, search };
+        const { rows, more } = await segments.list(filter, counts === 'true');
         return { segments: rows.map(present), ...endOf(rows, more ? rows.at(-1)?.segment.seq : null) };
       },
     }),
