@@ -30,6 +30,7 @@ const GROUPS: Record<string, Record<string, CreateCommand>> = {
   },
   Recipients: {
     group: async (context) => (await import('./audience/group.ts')).groupCommand(context),
+    segment: async (context) => (await import('./audience/segment.ts')).segmentCommand(context),
     contacts: async (context) => (await import('./audience/contacts.ts')).contactsCommand(context),
     suppression: async (context) => (await import('./audience/suppression.ts')).suppressionCommand(context),
   },

@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest';
+import { createSegmentCopies } from '../../src/audience/segments/copies.ts';
 import type { CampaignRequest } from '../../src/campaigns/mail.ts';
+import { createLog } from '../../src/core/log.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
 import type { MessageEvent } from '../../src/events/event-types.ts';
 import type { CampaignRow } from '../../src/store/campaigns/campaigns.ts';
@@ -108,6 +110,29 @@ it('continues where an earlier process ended', async () => {
   await setup.until(campaign.campaign_id, 'sent');
   const expected = Array.from({ length: 50 }, (_, n) => `p${4 * n}@example.net`);
   expect(recipients(campaign)).toEqual(expected);
+});
+
+it('counts toward the stored bytes of its account until it is deleted', async () => {
+  const { runner, segmentId, sent, draft, campaigns, db, ...context } = await start(13);
+  const managed = () =>
+    db.prepare<[], number>("SELECT bytes FROM stored_bytes WHERE account_id = 'acct_one'").pluck().get() ?? 0;
+  const before = managed();
+  granted(await campaigns.remove('acct_one', await draft()));
+  expect(managed()).toBe(before);
+  runner.start();
+  const { campaign, to } = await sent({ segmentId });
+  const ofCampaign = db
+    .prepare<[], number>(
+      'SELECT sum(200 + octet_length(name)) FROM campaigns UNION ALL SELECT sum(100 + octet_length(mail)) FROM campaign_mails UNION ALL SELECT sum(octet_length(audience)) FROM campaign_sends',
+    )
+    .pluck()
+    .all()
+    .reduce((sum, bytes) => sum + bytes, 0);
+  expect(managed() - before).toBe(ofCampaign + 50 * to.length);
+  granted(await campaigns.remove('acct_one', campaign.campaign_id));
+  const log = createLog({ level: 'silent', hashAddresses: true });
+  await createSegmentCopies({ ...context, log }).run();
+  expect(managed()).toBe(before);
 });
 
 it('keeps its segment until it is sent', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { SegmentFilter } from '../../src/audience/segments/filter.ts';
 import { packContent } from '../../src/mail/stored-content.ts';
 import { createTemplates } from '../../src/templates/templates.ts';
 import { CALLER, GROUP, startAudience } from '../audience/setup.ts';
@@ -31,6 +32,12 @@ const SUMS = `
     SELECT account_id, 200 + coalesce(octet_length(name), 0) FROM sequences
     UNION ALL
     SELECT account_id, 100 + coalesce(octet_length(c.definition), 0) FROM sequence_versions c JOIN sequences p ON p.seq = c.sequence_seq
+    UNION ALL
+    SELECT account_id, 200 + coalesce(octet_length(name), 0) + coalesce(octet_length(filter), 0) FROM segments
+    UNION ALL
+    SELECT account_id, coalesce(octet_length(audience), 0) FROM campaign_sends
+    UNION ALL
+    SELECT account_id, 50 FROM campaign_contacts c JOIN contacts p ON p.seq = c.contact_seq
     UNION ALL
     SELECT account_id, 200 + coalesce(octet_length(c.properties), 0) FROM sequence_people c JOIN sequences p ON p.seq = c.sequence_seq
   ) GROUP BY account_id`;
@@ -108,6 +115,14 @@ describe('the bytes of an account', () => {
     granted(await templates.remove('acct_one', template.template_id));
     same();
     expect(db.prepare('SELECT count(*) FROM template_versions').pluck().get()).toBe(0);
+    const isGold: SegmentFilter = { field: 'customFields.plan', op: 'is', value: 'gold' };
+    const { segment } = granted(await setup.segments.create('acct_one', { name: 'Gold', filter: isGold }));
+    same();
+    const filter = { not: isGold };
+    granted(await setup.segments.update('acct_one', segment.segment_id, { name: 'Not gold', filter }));
+    same();
+    granted(await setup.segments.remove('acct_one', segment.segment_id));
+    same();
     await setup.erasure.erase('acct_one', ada.email_hash ?? '');
     await setup.erasure.erase('acct_one', 'eve@example.net');
     same();

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { MINUTE, SECOND } from '../../core/clock.ts';
+import { SECOND } from '../../core/clock.ts';
 import { createLoop } from '../../core/concurrency/loop.ts';
 import { isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
 import type {
@@ -33,8 +33,8 @@ const MAX_WAITING_READ = 100;
 const PORTION_ROWS = 500;
 /** Findings of a run that are stored; further ones are counted only. */
 export const MAX_STORED_FINDINGS = 100_000;
-/** How often runs are found that an earlier process left, or that wait for storage; each new run wakes the loop. */
-const INTERVAL_MS = MINUTE;
+/** How often runs are found that another process left, or that wait for storage; each new run wakes the loop. */
+const INTERVAL_MS = 5 * SECOND;
 const READ_RETRY_MS = SECOND;
 const FIRST: FindingPosition = { kind: '', contactSeq: 0 };
 

@@ -2,7 +2,6 @@ import { statfs } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { consentProof } from '../../audience/consent-proof.ts';
-
 import { findPerson } from '../../audience/people.ts';
 import { type PersonalDataPosition, readPersonalData } from '../../audience/personal-data.ts';
 import { presentConsent, presentContact, presentMembership } from '../../audience/present.ts';
@@ -16,10 +15,11 @@ import { tryLockDaemon } from '../../store/database/database.ts';
 import { asJson, createCommand, createGroup, noteMore, ofAccount, option, rowLimit } from '../command.ts';
 import { type CliContext, FAILED } from '../context.ts';
 import { fieldLines, fieldText } from '../output/table.ts';
+import { contactsHygieneCommand } from './contacts-hygiene.ts';
 import { contactsImportCommand } from './contacts-import.ts';
 import { openAudience } from './open-audience.ts';
 
-/** `postrider contacts import|list|show|proof|export|erase|compact`. */
+/** `postrider contacts import|hygiene|list|show|proof|export|erase|compact`. */
 export function contactsCommand(context: CliContext): Command {
   return createGroup('contacts', 'Manage contacts', {
     help: `
@@ -31,6 +31,7 @@ Examples:
   postrider contacts erase ada@example.net --account acct_8f3k2m9x0q1z`,
     commands: [
       contactsImportCommand(context),
+      contactsHygieneCommand(context),
       createCommand(context, {
         usage: 'list',
         description: 'List the contacts of an account, newest first',
@@ -38,16 +39,23 @@ Examples:
           ofAccount,
           option('--search <text>', 'only with this text in address, name, phone number or identifier'),
           option('--status <status>', 'only with this status', { choices: GLOBAL_STATUSES }),
+          option('--segment <id>', 'only those of this segment, without --search'),
           rowLimit,
           asJson,
         ],
-        run: async ({ account: accountId, search: text, status, limit }) => {
-          const { contacts } = await openAudience(context, accountId);
+        run: async ({ account: accountId, search: text, status, segment: segmentId, limit }) => {
+          if (text !== undefined && segmentId !== undefined)
+            return context.usage('--search and --segment cannot be combined');
+          const { contacts, segments } = await openAudience(context, accountId);
           const filter = { accountId, limit, ...(status === undefined ? {} : { status }) };
+          const ofSegment = (id: string) =>
+            segments.contacts(accountId, { segmentId: id, status: status ?? null, beforeSeq: null, limit });
           const { rows, more } =
-            text === undefined
-              ? await contacts.list({ ...filter, beforeSeq: null })
-              : await search(contacts, { ...filter, text });
+            segmentId !== undefined
+              ? context.accepted(await ofSegment(segmentId), FAILED)
+              : text === undefined
+                ? await contacts.list({ ...filter, beforeSeq: null })
+                : await search(contacts, { ...filter, text });
           if (more) noteMore(context, limit);
           context.printRows(rows.map(presentContact), 'No contact matches', [
             'contactIdentifier',

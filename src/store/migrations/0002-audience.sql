@@ -490,3 +490,29 @@ CREATE TABLE sunset_rules (
 CREATE INDEX sunset_rules_enabled ON sunset_rules (account_id) WHERE enabled = 1;
 
 ALTER TABLE account_limits ADD COLUMN ramp_skipped INTEGER CHECK (ramp_skipped = 1);    -- null: the ramp of new accounts applies
+
+-- Bytes of segments, of the audiences of campaigns, and of what contacts did with campaigns (50 with the index).
+CREATE TRIGGER segments_bytes_insert AFTER INSERT ON segments BEGIN
+  INSERT INTO stored_bytes VALUES (NEW.account_id, 200 + coalesce(octet_length(NEW.name), 0) + coalesce(octet_length(NEW.filter), 0))
+  ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER segments_bytes_update AFTER UPDATE OF name, filter ON segments BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (200 + coalesce(octet_length(OLD.name), 0) + coalesce(octet_length(OLD.filter), 0) - (200 + coalesce(octet_length(NEW.name), 0) + coalesce(octet_length(NEW.filter), 0))) WHERE account_id = NEW.account_id;
+END;
+CREATE TRIGGER segments_bytes_delete AFTER DELETE ON segments BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (200 + coalesce(octet_length(OLD.name), 0) + coalesce(octet_length(OLD.filter), 0)) WHERE account_id = OLD.account_id;
+END;
+CREATE TRIGGER campaign_sends_bytes_insert AFTER INSERT ON campaign_sends WHEN NEW.audience IS NOT NULL BEGIN
+  INSERT INTO stored_bytes VALUES (NEW.account_id, octet_length(NEW.audience))
+  ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER campaign_sends_bytes_delete AFTER DELETE ON campaign_sends WHEN OLD.audience IS NOT NULL BEGIN
+  UPDATE stored_bytes SET bytes = bytes - octet_length(OLD.audience) WHERE account_id = OLD.account_id;
+END;
+CREATE TRIGGER campaign_contacts_bytes_insert AFTER INSERT ON campaign_contacts BEGIN
+  INSERT INTO stored_bytes VALUES ((SELECT account_id FROM contacts WHERE seq = NEW.contact_seq), 50)
+  ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER campaign_contacts_bytes_delete AFTER DELETE ON campaign_contacts BEGIN
+  UPDATE stored_bytes SET bytes = bytes - 50 WHERE account_id = (SELECT account_id FROM contacts WHERE seq = OLD.contact_seq);
+END;

@@ -1,5 +1,6 @@
 import { useRef, useState } from 'preact/hooks';
 import type { Data } from '../../data.ts';
+import { Field } from '../../parts/field.tsx';
 import { Icon } from '../../parts/icon/icon.tsx';
 import { useTexts } from '../../texts.ts';
 
@@ -109,29 +110,32 @@ export function SearchedChoices({ label, hint, searchLabel, of }: SearchedChoice
   return (
     <>
       {(hasMore || search !== '') && <SearchField label={searchLabel} search={search} onSearch={onSearch} />}
-      <label class="field">
-        {label}
-        <select
-          class="select"
-          value=""
-          disabled={chosen.length >= max && max > 1}
-          onChange={({ currentTarget }) => {
-            const { value } = currentTarget;
-            currentTarget.value = '';
-            if (value !== '') onChange([...(max === 1 ? [] : chosen), value]);
-          }}
-        >
-          <option value="">{t(chosen.length === 0 ? 'campaigns.noChoice' : 'campaigns.otherChoice')}</option>
-          {options
-            .filter(({ id }) => !chosen.includes(id))
-            .map((each) => (
-              <option value={each.id} key={each.id}>
-                {each.label}
-              </option>
-            ))}
-        </select>
-        {hint !== undefined && <span class="hint">{hint}</span>}
-      </label>
+      <Field label={label} {...(hint === undefined ? {} : { hint })}>
+        {(control) => (
+          <select
+            {...control}
+            class="select"
+            value=""
+            disabled={chosen.length >= max && max > 1}
+            onChange={({ currentTarget }) => {
+              const { value } = currentTarget;
+              currentTarget.value = '';
+              if (value !== '') onChange([...(max === 1 ? [] : chosen), value]);
+            }}
+          >
+            <option value="">
+              {t(chosen.length === 0 ? 'campaigns.noChoice' : 'campaigns.otherChoice')}
+            </option>
+            {options
+              .filter(({ id }) => !chosen.includes(id))
+              .map((each) => (
+                <option value={each.id} key={each.id}>
+                  {each.label}
+                </option>
+              ))}
+          </select>
+        )}
+      </Field>
       {chosen.length > 0 && (
         <ul class="choices" aria-label={label}>
           {chosen.map((id) => (

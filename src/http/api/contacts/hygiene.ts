@@ -57,7 +57,7 @@ export function hygieneRoutes({ hygiene }: { hygiene: HygieneRuns }): Route[] {
         example: { runs: [HYGIENE_EXAMPLES.run], count: 1 },
       },
       handle: ({ caller }) => {
-        const runs = hygiene.list(caller.accountId).map(presentRun);
+        const runs = hygiene.list(caller.accountId).map(presentHygieneRun);
         return { runs, count: runs.length };
       },
     }),
@@ -114,10 +114,11 @@ function parsePosition(text: string): FindingPosition | null {
 }
 
 function present(row: HygieneRunRow) {
-  return { hygiene: presentRun(row) };
+  return { hygiene: presentHygieneRun(row) };
 }
 
-function presentRun(row: HygieneRunRow): z.output<typeof hygieneRun> {
+/** The examination as the API returns it. */
+export function presentHygieneRun(row: HygieneRunRow): z.output<typeof hygieneRun> {
   return {
     hygieneId: row.hygiene_id,
     status: row.status,

@@ -47,7 +47,8 @@ const EXAMPLE: z.output<typeof segment> = {
 };
 const one = { data: result, example: { segment: EXAMPLE } };
 
-function present({ segment: row, count }: CountedSegment): z.output<typeof segment> {
+/** The segment as the API returns it. */
+export function presentSegment({ segment: row, count }: CountedSegment): z.output<typeof segment> {
   return {
     segmentId: row.segment_id,
     name: row.name,
@@ -77,7 +78,7 @@ export function segmentRoutes({ segments }: { segments: Segments }): Route[] {
       narrowBy: [],
       handle: async ({ caller, params, body }) =>
         mapResult(await segments.update(caller.accountId, params.segmentId, definedFields(body)), (row) => ({
-          segment: present(row),
+          segment: presentSegment(row),
         })),
     });
   return [
@@ -95,7 +96,7 @@ export function segmentRoutes({ segments }: { segments: Segments }): Route[] {
       handle: async ({ caller: { accountId }, query: { search, counts, limit }, after }) => {
         const filter = { accountId, beforeSeq: after, limit, search };
         const { rows, more } = await segments.list(filter, counts === 'true');
-        return { segments: rows.map(present), ...endOf(rows, more ? rows.at(-1)?.segment.seq : null) };
+        return { segments: rows.map(presentSegment), ...endOf(rows, more ? rows.at(-1)?.segment.seq : null) };
       },
     }),
     route('POST /web-setup/segments', {
@@ -107,7 +108,7 @@ export function segmentRoutes({ segments }: { segments: Segments }): Route[] {
       refusals: ['LIMIT_REACHED'],
       narrowBy: [],
       handle: async ({ caller, body }) =>
-        mapResult(await segments.create(caller.accountId, body), (row) => ({ segment: present(row) })),
+        mapResult(await segments.create(caller.accountId, body), (row) => ({ segment: presentSegment(row) })),
     }),
     route('POST /web-setup/segments/preview', {
       operationId: 'previewSegment',
@@ -136,7 +137,7 @@ export function segmentRoutes({ segments }: { segments: Segments }): Route[] {
       narrowBy: [],
       handle: async ({ caller, params }) =>
         mapResult(await segments.get(caller.accountId, params.segmentId), (row) => ({
-          segment: present(row),
+          segment: presentSegment(row),
         })),
     }),
     update('PUT', 'replaceSegmentFields'),
