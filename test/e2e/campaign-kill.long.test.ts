@@ -1,5 +1,6 @@
 // Long: kills the daemon several times during a campaign to thousands of recipients.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ApiClient } from '../support/api-client.ts';
 import { type RunningDaemon, startDaemon } from '../support/daemon.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import { eventually } from '../support/eventually.ts';
@@ -12,7 +13,8 @@ import { verifiedDomain } from '../support/verified-domain.ts';
 
 /*
  * The daemon is killed twice while it sends a campaign to 3,600 recipients; after each start it continues without a
- * request.
+ * request. A segment is evaluated while the campaign is sent: people who leave or enter it before it is their turn count as
+ * they are then.
  *
  *   test ──HTTP──▶ postrider (kill -9, start, kill -9, start) ──SMTP──▶ sink, a separate process
  */
@@ -26,7 +28,7 @@ let dns: DnsServer;
 let sink: SinkProcess;
 let daemon: RunningDaemon;
 
-beforeAll(async () => {
+beforeEach(async () => {
   dns = await startDnsServer();
   sink = await startSinkProcess();
   daemon = await startDaemon({
@@ -38,28 +40,103 @@ beforeAll(async () => {
   for (const domain of DOMAINS) publishMailHost(dns, domain);
   await verifiedDomain(daemon, dns, 'kunde.example', { useCaseId: 'mk-local' });
 });
-afterAll(async () => {
+afterEach(async () => {
   await daemon?.stop();
   await sink?.stop();
   await dns?.close();
 });
 
-describe(`kill -9 during a campaign to ${MEMBERS} recipients`, () => {
+/** People who leave the segment, and as many who enter it, when the first messages have arrived. */
+const MOVING = 50;
+
+const addressOf = (n: number) => `user${n}@${DOMAINS[n % DOMAINS.length]}`;
+const numbers = (from: number, count: number) => Array.from({ length: count }, (_, n) => from + n);
+
+interface Audience {
+  /** Of the request. */
+  fields: object;
+  /** Changes people whose turn has not come. */
+  move(): Promise<void>;
+  /** Nobody who left received it, and everybody who entered did. */
+  check(): Promise<void>;
+}
+
+async function ofGroup(_: ApiClient, subscriptionGroupId: string): Promise<Audience> {
+  return { fields: { subscriptionGroupId }, move: async () => {}, check: async () => {} };
+}
+
+/** A segment of all active groups; some people are in two of them. */
+async function ofSegment(api: ApiClient, _: string, campaignId: string): Promise<Audience> {
+  const GROUPS = '/web-setup/contacts/subscription-groups';
+  const second = await api.post<{ group: { subscriptionGroupId: string } }>(GROUPS, { name: 'Offers' });
+  for (const n of numbers(0, 20))
+    await api.post(`${GROUPS}/${second.data.group.subscriptionGroupId}/subscriptions`, {
+      email: addressOf(n),
+    });
+  const filter = { field: 'customFields.plan', op: 'is', value: 'gold' };
+  const { data } = await api.post<{ segment: { segmentId: string; count: number } }>('/web-setup/segments', {
+    name: 'Gold',
+    filter,
+  });
+  expect(data.segment.count).toBe(MEMBERS);
+  const leaving = numbers(MEMBERS - MOVING, MOVING).map(addressOf);
+  const entering = numbers(MEMBERS, MOVING).map(addressOf);
+  const messagesTo = async (recipient: string) => {
+    const found = await api.get<{ messages: object[] }>(
+      `/web-setup/messages?recipient=${encodeURIComponent(recipient)}`,
+    );
+    return found.data.messages.length;
+  };
+  return {
+    fields: { segmentId: data.segment.segmentId },
+    move: async () => {
+      const set = async (email: string, plan: string) => {
+        const path = `/web-setup/contacts/${encodeURIComponent(`email:${email}`)}`;
+        const changed = await api.call('PATCH', path, { body: { customFields: { plan } } });
+        expect(changed.status, changed.text).toBe(200);
+      };
+      // Paused, so that it does not reach them before all are changed.
+      const post = async (verb: string) =>
+        expect((await api.post(`/web-setup/campaigns/${campaignId}/${verb}`)).status).toBe(200);
+      await post('pause');
+      for (const email of leaving) await set(email, 'free');
+      for (const email of entering) await set(email, 'gold');
+      await post('resume');
+    },
+    check: async () => {
+      for (const email of leaving) expect([email, await messagesTo(email)]).toEqual([email, 0]);
+      for (const email of entering) expect([email, await messagesTo(email)]).toEqual([email, 1]);
+    },
+  };
+}
+
+describe.each([
+  ['a group', 0, ofGroup],
+  ['a segment', MOVING, ofSegment],
+])(`kill -9 during a campaign to ${MEMBERS} recipients of %s`, (_, outside, createAudience) => {
   it('skips no recipient, and repeats at most the messages in flight', async () => {
     const { api } = daemon;
-    const members = Array.from({ length: MEMBERS }, (_, n) => ({
-      email: `user${n}@${DOMAINS[n % DOMAINS.length]}`,
+    const members = numbers(0, MEMBERS + outside).map((n) => ({
+      email: addressOf(n),
       firstName: `User ${n}`,
+      'customFields.plan': n < MEMBERS ? 'gold' : 'free',
     }));
     const { subscriptionGroupId, campaignId } = await startGroup(api, members);
+    const audience = await createAudience(api, subscriptionGroupId, campaignId);
     const began = Date.now();
     const sent = await api.post(`/web-setup/campaigns/${campaignId}/send`, {
       ...SHORT_MAIL,
       subject: 'Hello {{firstName}}',
       from: 'a@kunde.example',
-      subscriptionGroupId,
+      ...audience.fields,
     });
     expect(sent.status, sent.text).toBe(202);
+
+    await eventually('the first messages at the sink', async () => (await sink.counts()).messages > 0, {
+      ms: LONG_PATIENCE_MS,
+      everyMs: 25,
+    });
+    await audience.move();
 
     const kills: Kill[] = [];
     for (const at of KILL_AT) {
@@ -110,6 +187,7 @@ describe(`kill -9 during a campaign to ${MEMBERS} recipients`, () => {
       queued: MEMBERS,
       skipped: { withoutEmail: 0, notEligible: 0, notRenderable: 0 },
     });
+    await audience.check();
     const analytics = await api.get<{ totals: object }>(`/web-setup/campaigns/${campaignId}/analytics`);
     expect(analytics.data.totals).toMatchObject({ queued: MEMBERS, sent: MEMBERS, delivered: MEMBERS });
   });
