@@ -2,7 +2,7 @@ import { contentWithoutPerson } from './audience/erasure/erasers.ts';
 import { personalDataPage } from './audience/personal-data.ts';
 import { contactSearch } from './audience/search.ts';
 import { copyChunk } from './audience/segments/columns.ts';
-import { countSelected, nextSelected, segmentContacts } from './audience/segments/evaluate.ts';
+import { countPortion, countSelected, nextSelected, segmentContacts } from './audience/segments/evaluate.ts';
 import { campaignAnalytics } from './campaigns/campaigns.ts';
 import { customFieldsPortion } from './campaigns/fields.ts';
 import { campaignFigures, groupAudience, selectedAudience } from './campaigns/figures.ts';
@@ -28,6 +28,7 @@ serveReads([
   contactSearch,
   contentWithoutPerson,
   copyChunk,
+  countPortion,
   countSelected,
   customFieldsPortion,
   doctorState,

@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { AccountLimits } from '../accounts/limits.ts';
 import { type PageLanguage, pageLanguageOf } from '../accounts/page-texts.ts';
 import { marketingIneligibility } from '../audience/eligibility.ts';
-import { countSelected, nextSelected } from '../audience/segments/evaluate.ts';
+import { countPortion, nextSelected } from '../audience/segments/evaluate.ts';
 import { HOUR, MINUTE, SECOND } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import { inSlices } from '../core/concurrency/slices.ts';
@@ -83,7 +83,8 @@ export function createCampaignRunner(
   const htmlReader = createHtmlReader();
   const batchParts: BatchParts = { ...parts, clock, ids, log, htmlReader };
   const contents = createCampaignContents(htmlReader);
-  const selections = createSelections(context);
+  const counts = createSideReads<number>(stepSoon);
+  const selections = createSelections(context, stepSoon);
   /** Campaigns that failed, with the time of their next try. */
   const failed = new Map<number, number>();
   /** Campaigns that wait, with the time of their next step, `performance.now()`: one that is busy does not step the others. */
@@ -92,6 +93,12 @@ export function createCampaignRunner(
   const awaited = new Map<number, { results: number; waitMs: number }>();
   let isWoken = false;
   let isStopping = false;
+
+  /** The next round steps this campaign. */
+  function stepSoon(seq: number): void {
+    nextSteps.delete(seq);
+    loop.wake();
+  }
 
   /** One step of each campaign that does not wait. Returns ms until the next round. */
   async function round(): Promise<number> {
@@ -150,17 +157,34 @@ export function createCampaignRunner(
     if (send.status === 'cancelled') return writer.run((tx) => cancelMessages(tx, seq), send.account_id);
     if (send.status !== 'scheduled' || isAccountDisabled(tables, send)) return ROUND_INTERVAL_MS;
     if (send.scheduled_at !== null && send.scheduled_at > now) return send.scheduled_at - now;
-    const members = await countAudience(send);
-    await writer.run((tx) => begin(tx, seq, 'scheduled', clock.now(), members), send.account_id);
+    return beginCounted(send, 'scheduled');
+  }
+
+  /** Begins a campaign once its audience is counted: that of a group is. */
+  async function beginCounted(send: CampaignSend, from: 'scheduled' | 'sending'): Promise<number> {
+    const audience = readAudience(send);
+    const counted =
+      audience === null ? { value: null } : counts.take(send, () => countAudience(send, audience));
+    if (counted === null) return FULL_QUEUE_INTERVAL_MS;
+    const { campaign_seq: seq, account_id: accountId } = send;
+    await writer.run((tx) => begin(tx, seq, from, clock.now(), counted.value), accountId);
     return 0;
   }
 
-  /** Contacts of the audience; null: those of a group, which are counted already. */
-  async function countAudience(send: CampaignSend): Promise<number | null> {
-    const audience = readAudience(send);
-    if (audience === null) return null;
+  async function countAudience(send: CampaignSend, audience: CampaignAudience): Promise<number> {
     const selection = selectionOf(tables, send, audience, audience.groupIds, clock.now());
-    return (await reader.query(send.account_id, countSelected, selection, 0)).count;
+    let members = 0;
+    for (let chunk: number | null = 0; chunk !== null && !isStopping; ) {
+      const portion: { count: number; next: number | null } = await reader.query(
+        send.account_id,
+        countPortion,
+        selection,
+        chunk,
+      );
+      members += portion.count;
+      chunk = portion.next;
+    }
+    return members;
   }
 
   async function proceed(send: CampaignSend, now: number): Promise<number> {
@@ -172,11 +196,7 @@ export function createCampaignRunner(
     if (await releaseHeld(send)) return 0;
     if (isComplete(send)) return finish(send);
     if (pressure.refusal(send.account_id) !== null) return ROUND_INTERVAL_MS;
-    if (send.started_at === null) {
-      const members = await countAudience(send);
-      await writer.run((tx) => begin(tx, seq, 'sending', clock.now(), members), send.account_id);
-      return 0;
-    }
+    if (send.started_at === null) return beginCounted(send, 'sending');
     if (send.next_at > now) return send.next_at - now;
     // Few messages are under way until the first results are known.
     const ahead = results === null ? maxAhead : Math.min(maxAhead, messagesAhead(results.all));
@@ -188,7 +208,9 @@ export function createCampaignRunner(
     // The campaign waits for the account's message limits. A raised limit is noticed within a second.
     const { left, moreAt } = limits.allowance(tables, send.account_id, now);
     if (left < 1) return Math.max(FULL_QUEUE_INTERVAL_MS, Math.min(moreAt - now, ROUND_INTERVAL_MS));
-    const selected = await selections.next(send);
+    const audience = readAudience(send);
+    const selected = audience === null ? null : selections.next(send, audience);
+    if (selected === undefined) return FULL_QUEUE_INTERVAL_MS;
     const content = await contents.prepare(tables, send);
     // Messages of a stream that was stopped would only wait in the queue.
     if (!isRefusal(content) && isStreamStopped(tables, send, content.mail)) return ROUND_INTERVAL_MS;
@@ -526,29 +548,79 @@ const SELECTION_AGE_MS = 10 * SECOND;
 /** Campaigns with selected people in memory. */
 const MAX_SELECTIONS = 1000;
 
-/** Selects the next people of campaigns that have more than a group, in reader threads. */
-function createSelections({ tables, reader, clock }: Pick<Context, 'tables' | 'reader' | 'clock'>) {
-  const known = new LRUCache<number, { groupId: string; at: number; found: SelectedMembers }>({
+/**
+ * Results of reads that can take long, by campaign: a step starts a read and returns, and a later step takes its result, so that
+ * the other campaigns go on. One read of an account at a time. `onEnd` is called with the campaign.
+ */
+function createSideReads<Value extends object | number>(onEnd: (campaignSeq: number) => void) {
+  const running = new Set<string>();
+  const ended = new LRUCache<number, { value: Value } | { error: unknown }>({
     max: MAX_SELECTIONS,
+    ttl: SELECTION_AGE_MS,
   });
   return {
-    /** The selected people after the cursor; null: all members of the group receive the campaign. */
-    next: async (send: CampaignSend): Promise<SelectedMembers | null> => {
-      const audience = readAudience(send);
-      if (audience === null) return null;
-      const { campaign_seq: seq, subscription_group_id: groupId, at_seq: after, last_seq } = send;
-      const last = known.get(seq);
-      const now = clock.now();
-      if (last?.groupId === groupId && now - last.at < SELECTION_AGE_MS && last.found.upTo > after) {
-        const seqs = last.found.seqs.filter((one) => one > after);
-        return { audience, seqs, upTo: last.found.upTo };
+    /** Null: the read runs, or waits for another one of the account. Throws its error. */
+    take: (
+      { campaign_seq: seq, account_id: accountId }: CampaignSend,
+      read: () => Promise<Value>,
+    ): { value: Value } | null => {
+      const result = ended.get(seq);
+      if (result !== undefined) {
+        ended.delete(seq);
+        if ('error' in result) throw result.error;
+        return result;
       }
-      const selection = selectionOf(tables, send, audience, [groupId], now);
-      const range = { after, last: last_seq ?? 0 };
-      const selected = await reader.query(send.account_id, nextSelected, selection, range, SELECTED_AHEAD);
-      const found = { audience, ...selected };
-      known.set(seq, { groupId, at: now, found });
-      return found;
+      if (running.has(accountId)) return null;
+      running.add(accountId);
+      const end = (one: { value: Value } | { error: unknown }) => {
+        running.delete(accountId);
+        ended.set(seq, one);
+        onEnd(seq);
+      };
+      read().then(
+        (value) => end({ value }),
+        (error: unknown) => end({ error }),
+      );
+      return null;
+    },
+  };
+}
+
+/** Selects the next people of campaigns that have more than a group, in reader threads. */
+function createSelections(
+  { tables, reader, clock }: Pick<Context, 'tables' | 'reader' | 'clock'>,
+  onEnd: (campaignSeq: number) => void,
+) {
+  interface Selected {
+    groupId: string;
+    at: number;
+    found: SelectedMembers;
+  }
+  const known = new LRUCache<number, Selected>({ max: MAX_SELECTIONS });
+  const reads = createSideReads<Selected>(onEnd);
+
+  async function select(send: CampaignSend, audience: CampaignAudience): Promise<Selected> {
+    const { account_id: accountId, subscription_group_id: groupId, at_seq: after, last_seq } = send;
+    const selection = selectionOf(tables, send, audience, [groupId], clock.now());
+    const range = { after, last: last_seq ?? 0 };
+    const selected = await reader.query(accountId, nextSelected, selection, range, SELECTED_AHEAD);
+    return { groupId, at: clock.now(), found: { audience, ...selected } };
+  }
+
+  return {
+    /** The selected people after the cursor; undefined: they are being read. */
+    next: (send: CampaignSend, audience: CampaignAudience): SelectedMembers | undefined => {
+      const { campaign_seq: seq, subscription_group_id: groupId, at_seq: after } = send;
+      const isCurrent = (one: Selected | undefined) =>
+        one?.groupId === groupId && clock.now() - one.at < SELECTION_AGE_MS && one.found.upTo > after;
+      if (!isCurrent(known.get(seq))) {
+        const read = reads.take(send, () => select(send, audience));
+        if (read !== null) known.set(seq, read.value);
+      }
+      const last = known.get(seq);
+      return last === undefined || !isCurrent(last)
+        ? undefined
+        : { audience, seqs: last.found.seqs.filter((one) => one > after), upTo: last.found.upTo };
     },
   };
 }

@@ -162,3 +162,32 @@ it('is refused with an audience that does not exist', async () => {
     ['subscriptionGroupId'],
   ]);
 });
+
+it('goes on while the audience of another account is read', async () => {
+  const { runner, segmentId, sent, send, reader, severalRounds, progress, ...setup } = await start(25);
+  // The reader threads are busy with a slow segment.
+  const query = reader.query;
+  let release = () => {};
+  const slow = new Promise<void>((resolve) => (release = resolve));
+  const asked: string[] = [];
+  reader.query = async (...args) => {
+    const [, { name }] = args;
+    if (name === 'countPortion' || name === 'nextSelected') {
+      asked.push(name);
+      await slow;
+    }
+    return query(...args);
+  };
+  runner.start();
+  const waiting = granted(await send({ segmentId }));
+  await severalRounds();
+  expect(asked).toEqual(['countPortion']);
+  const { to } = await sent({});
+  expect(to).toHaveLength(13);
+  expect(progress(waiting.campaign_id).members).toBeNull();
+  release();
+  await severalRounds();
+  await setup.deliverAll();
+  await setup.until(waiting.campaign_id, 'sent');
+  expect(setup.recipients(waiting)).toHaveLength(7);
+});

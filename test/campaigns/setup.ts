@@ -109,7 +109,7 @@ export async function startCampaigns(
     anotherRunner: addRunner,
     /** Resolves when every campaign has had the opportunity for several more steps: a campaign that waits makes none. */
     severalRounds: async () => {
-      const last = rounds + 5;
+      const last = rounds + 10;
       await eventually('further rounds of the runner', () => {
         for (const each of runners) each.wake();
         return rounds >= last;

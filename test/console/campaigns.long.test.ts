@@ -495,11 +495,13 @@ describe('Campaigns', () => {
       { name: 'Offers' },
     );
     const offers = data.group.subscriptionGroupId;
-    for (const { 'customFields.plan': plan, ...member } of people(['delivered+4', 'delivered+5'], 'gold'))
-      await own.post(`/web-setup/contacts/subscription-groups/${offers}/subscriptions`, {
-        ...member,
-        customFields: { plan },
+    for (const { email, consentMethod } of people(['delivered+4', 'delivered+5'], 'gold')) {
+      await own.post('/web-setup/contacts', { email, consentMethod, customFields: { plan: 'gold' } });
+      const added = await own.post(`/web-setup/contacts/subscription-groups/${offers}/subscriptions`, {
+        email,
       });
+      expect(added.status, added.text).toBe(201);
+    }
     const segment = async (name: string, filter: object) =>
       (await own.post<{ segment: { segmentId: string } }>('/web-setup/segments', { name, filter })).data
         .segment.segmentId;

@@ -137,6 +137,24 @@ export function* selectedByChunk(tables: Tables, selection: Selection): Generato
     yield matchingSeqs(tables, selection.accountId, chunk, filter);
 }
 
+/**
+ * Counts the contacts of a selection from a chunk on, for as long as a portion may take. `next`: the chunk with which to
+ * continue; null: all are counted.
+ */
+export const countPortion = readQuery(
+  'countPortion',
+  (tables: Tables, selection: Selection, from: number): { count: number; next: number | null } => {
+    const filter = compileSelection(selection);
+    const end = performance.now() + PORTION_MS;
+    let count = 0;
+    for (const chunk of chunksFrom(tables, selection.accountId, from)) {
+      count += matchingSeqs(tables, selection.accountId, chunk, filter).length;
+      if (performance.now() >= end) return { count, next: chunk + 1 };
+    }
+    return { count, next: null };
+  },
+);
+
 /** Counts the contacts of a selection, and returns the newest ones. */
 export const countSelected = readQuery(
   'countSelected',
@@ -190,8 +208,8 @@ export const segmentContacts = readQuery(
 );
 
 /**
- * The next selected contacts after one, ascending, of at most `limit` numbers or `MAX_CHUNKS` chunks. `upTo`: all contacts up
- * to this one were tested.
+ * The next selected contacts after one, ascending, at most `limit`, and as many as are found while a portion may take. `upTo`:
+ * all contacts up to this one were tested.
  */
 export const nextSelected = readQuery(
   'nextSelected',
@@ -203,7 +221,7 @@ export const nextSelected = readQuery(
   ): { seqs: number[]; upTo: number } => {
     const filter = compileSelection(selection);
     const seqs: number[] = [];
-    let tested = 0;
+    const end = performance.now() + PORTION_MS;
     for (const chunk of chunksFrom(tables, selection.accountId, Math.floor((range.after + 1) / CHUNK_SIZE))) {
       const first = chunk * CHUNK_SIZE;
       if (first > range.last) break;
@@ -212,13 +230,14 @@ export const nextSelected = readQuery(
         seqs.push(seq);
         if (seqs.length === limit) return { seqs, upTo: seq };
       }
-      if (++tested === MAX_CHUNKS) return { seqs, upTo: Math.min(range.last, first + CHUNK_SIZE - 1) };
+      if (performance.now() >= end) return { seqs, upTo: Math.min(range.last, first + CHUNK_SIZE - 1) };
     }
     return { seqs, upTo: range.last };
   },
 );
 
-const MAX_CHUNKS = 100;
+/** How long a read of a part of the contacts goes on, so that it ends within `readers.budget`, the shortest of which is 100 ms. */
+const PORTION_MS = 50;
 
 /** The chunks with contacts of an account, ascending. */
 function* chunksFrom(tables: Tables, accountId: string, from: number): Generator<number> {
