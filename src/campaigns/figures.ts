@@ -1,5 +1,5 @@
 import { type Selection, selectedByChunk } from '../audience/segments/evaluate.ts';
-import { HOUR, iso } from '../core/clock.ts';
+import { HOUR } from '../core/clock.ts';
 import type { AudienceCounts } from '../store/contacts/subscriptions.ts';
 import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';

@@ -174,7 +174,7 @@ export function createCampaignRunner(
   async function countAudience(send: CampaignSend, audience: CampaignAudience): Promise<number> {
     const selection = selectionOf(tables, send, audience, audience.groupIds, clock.now());
     let members = 0;
-    for (let chunk: number | null = 0; chunk !== null && !isStopping; ) {
+    for (let chunk: number | null = 0; chunk !== null; ) {
       const portion: { count: number; next: number | null } = await reader.query(
         send.account_id,
         countPortion,

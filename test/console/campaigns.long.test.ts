@@ -484,7 +484,7 @@ describe('Campaigns', () => {
       names.map((name) => ({
         email: `${name}@simulator.${PLATFORM}`,
         consentMethod: 'web_form',
-        'customFields.plan': plan,
+        customFields: { plan },
       }));
     const { subscriptionGroupId: news, campaignId: id } = await startGroup(own, [
       ...people(['delivered', 'delivered+2'], 'gold'),

@@ -119,7 +119,7 @@ describe.each([
     const members = numbers(0, MEMBERS + outside).map((n) => ({
       email: addressOf(n),
       firstName: `User ${n}`,
-      'customFields.plan': n < MEMBERS ? 'gold' : 'free',
+      customFields: { plan: n < MEMBERS ? 'gold' : 'free' },
     }));
     const { subscriptionGroupId, campaignId } = await startGroup(api, members);
     const audience = await createAudience(api, subscriptionGroupId, campaignId);

@@ -3,7 +3,8 @@ import type { ApiClient } from './api-client.ts';
 export interface Member {
   email: string;
   firstName?: string;
-  [field: string]: string | undefined;
+  customFields?: Record<string, string>;
+  [field: string]: string | Record<string, string> | undefined;
 }
 
 /** Members in one import: a request of a million takes longer than clients wait. */

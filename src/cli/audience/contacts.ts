@@ -45,7 +45,7 @@ Examples:
         ],
         run: async ({ account: accountId, search: text, status, segment: segmentId, limit }) => {
           if (text !== undefined && segmentId !== undefined)
-            return context.usage('--search and --segment cannot be combined');
+            context.usage('--search and --segment cannot be combined');
           const { contacts, segments } = await openAudience(context, accountId);
           const filter = { accountId, limit, ...(status === undefined ? {} : { status }) };
           const ofSegment = (id: string) =>
