@@ -32,6 +32,7 @@ import {
 } from '../sending/render/render-shared.ts';
 import type { CampaignMember, CampaignSend } from '../store/campaigns/campaign-sends.ts';
 import type { Context } from '../store/context.ts';
+import { ReadRejected } from '../store/database/failure.ts';
 import type { DomainRow } from '../store/domains/domains.ts';
 import { MARKETING_PRIORITY, type QueueKey } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
@@ -64,6 +65,8 @@ const FULL_QUEUE_INTERVAL_MS = SECOND / 10;
 /** While few messages may be under way, their results are looked up more often; each time that there are no new ones, less often. */
 const FEW_AHEAD_INTERVAL_MS = SECOND / 50;
 const FAULT_RETRY_MS = 10 * SECOND;
+const TOO_BROAD =
+  'QUERY_TOO_BROAD: A segment of the campaign takes too long to evaluate: change its filter to fewer conditions or shorter fields';
 /** The pause after a unit of work, as a share of its duration: others get their turn. */
 const PAUSE_SHARE = 0.5;
 
@@ -141,6 +144,10 @@ export function createCampaignRunner(
       if (waitMs === 0) await sleep((performance.now() - startedAt) * PAUSE_SHARE);
       return waitMs;
     } catch (error) {
+      if (error instanceof ReadRejected && error.reason === 'too-broad') {
+        await pauseTooBroad(seq);
+        return ROUND_INTERVAL_MS;
+      }
       log.error({ err: error, campaignSeq: seq }, 'campaign could not continue; trying again later');
       failed.set(seq, clock.now() + FAULT_RETRY_MS);
       return ROUND_INTERVAL_MS;
@@ -158,6 +165,19 @@ export function createCampaignRunner(
     if (send.status !== 'scheduled' || isAccountDisabled(tables, send)) return ROUND_INTERVAL_MS;
     if (send.scheduled_at !== null && send.scheduled_at > now) return send.scheduled_at - now;
     return beginCounted(send, 'scheduled');
+  }
+
+  /** Pauses a campaign whose segment takes longer than `readers.budget` for a few thousand contacts: a person has to change it. */
+  async function pauseTooBroad(seq: number): Promise<void> {
+    const send = tables.campaignSends.get(seq);
+    if (send === null) return;
+    const reason = TOO_BROAD;
+    await writer.run((tx) => {
+      const current = tx.campaignSends.get(seq);
+      if (current?.status === 'sending' || current?.status === 'scheduled')
+        pauseSend(tx, current, { reason, figures: null }, clock.now());
+    }, send.account_id);
+    log.warn({ campaignId: send.campaign_id, reason }, 'campaign paused');
   }
 
   /** Begins a campaign once its audience is counted: that of a group is. */

@@ -5,6 +5,8 @@ import { createLog } from '../../src/core/log.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
 import type { MessageEvent } from '../../src/events/event-types.ts';
 import type { CampaignRow } from '../../src/store/campaigns/campaigns.ts';
+import { ReadRejected } from '../../src/store/database/failure.ts';
+import { eventually } from '../support/eventually.ts';
 import { granted } from '../support/refusal.ts';
 import { refusal, startCampaigns } from './setup.ts';
 
@@ -190,4 +192,20 @@ it('goes on while the audience of another account is read', async () => {
   await setup.deliverAll();
   await setup.until(waiting.campaign_id, 'sent');
   expect(setup.recipients(waiting)).toHaveLength(7);
+});
+
+it('is paused while its segment takes too long to evaluate', async () => {
+  const { runner, segmentId, send, reader, until, progress, sending, deliverAll, recipients } =
+    await start(5);
+  const { query } = reader;
+  reader.query = () => Promise.reject(new ReadRejected('too-broad', 'The read took too long'));
+  runner.start();
+  const { campaign_id: id } = granted(await send({ segmentId }));
+  await until(id, 'paused');
+  expect(progress(id).pausedReason).toMatch(/^QUERY_TOO_BROAD: /);
+  reader.query = query;
+  const campaign = granted(await sending.resume('acct_one', id, { by: 'key_one' }));
+  await eventually('the messages', () => recipients(campaign).length === 2);
+  await deliverAll();
+  await until(id, 'sent');
 });
