@@ -66,6 +66,7 @@ import { sequenceRoutes } from './sequences.ts';
 import { statisticsRoutes } from './statistics.ts';
 import { suppressionRoutes } from './suppressions.ts';
 import { templatePreviewRoutes } from './template-preview.ts';
+import { templateStarterRoutes } from './template-starters.ts';
 import { templateRoutes } from './templates.ts';
 import { webhookDeliveryRoutes } from './webhook-deliveries.ts';
 import { webhookRoutes } from './webhooks.ts';
@@ -145,6 +146,7 @@ function operations(context: Context, services: ApiServices): Route[] {
     ...reputationLimitRoutes(context, services),
     ...reputationRoutes(context, { spamRates: createSpamRates(context) }),
     ...templatePreviewRoutes(context, audience),
+    ...templateStarterRoutes(context),
     ...templateRoutes({ templates: createTemplates(context, mayAdd) }),
     ...mediaRoutes(context, services),
     ...complianceTemplateRoutes(context, { complianceTemplates }),

@@ -284,6 +284,10 @@ const block = z
         .describe('Widths of two columns. Default, and of three columns: equal ones.'),
       gap: pixels(0, 48).optional().describe('Between the columns. Default: 24.'),
       valign: z.enum(['top', 'middle']).optional(),
+      stack: z
+        .boolean()
+        .optional()
+        .describe('Whether narrow screens show the columns one below the other. Default: true.'),
     }),
     z.strictObject({
       type: z.literal('footer'),

@@ -16,7 +16,7 @@ import {
   textColorOn,
 } from './look.ts';
 import { inlineHtml, plainText, richTextHtml, type TextStyle, textHtml } from './rich-text.ts';
-import { createDarkColors, type DarkColors, styleElements } from './style-sheet.ts';
+import { createDarkColors, type DarkColors, NARROW_EDGE, styleElements } from './style-sheet.ts';
 
 /*
  * Converts a design to the HTML of a mail template. Pure: the same design has the same bytes.
@@ -180,18 +180,23 @@ function row(block: Block, outer: Place, position: Position): string {
   return cell(block, place, padding, align, blockHtml(block, inner, align));
 }
 
+/** Whether narrow screens have less space at the sides. */
+function hasEdge({ left, right }: Padding): boolean {
+  return left > NARROW_EDGE || right > NARROW_EDGE;
+}
+
 function cell(
   block: Block,
   { colors, isColumn }: Place,
   padding: Padding,
   align: string,
   html: string,
-  style = '',
+  { style = '', isEdge = hasEdge(padding) }: { style?: string; isEdge?: boolean } = {},
 ): string {
   const { background } = block;
   const { top, right, bottom, left } = padding;
   const classes = [
-    ...(isColumn || (left < 24 && right < 24) ? [] : ['edge']),
+    ...(isColumn || !isEdge ? [] : ['edge']),
     ...(background === undefined ? [] : [colors.background(background, 'block')]),
   ];
   const attributes = [
@@ -308,7 +313,7 @@ function buttonHtml(block: BlockOf<'button'>, place: Place, align: string): stri
   const backgroundClass = colors.button(background);
   const inkClass = colors.ink(ink);
   const vml = `<!--[if mso]><v:roundrect xmlns:v="urn:schemas-microsoft-com:vml" xmlns:w="urn:schemas-microsoft-com:office:word" href="${address}" style="height:${BUTTON.height}px;v-text-anchor:middle;width:${width}px" arcsize="${arc}%" stroke="f" fillcolor="${background}"><w:anchorlock/><center style="color:${ink};font-family:${font};font-size:${BUTTON.size}px;font-weight:bold">${label}</center></v:roundrect><![endif]-->`;
-  const link = `<a href="${address}" class="btn ${inkClass}" style="display:${fullWidth ? 'block' : 'inline-block'};padding:12px ${BUTTON.side}px;text-align:center;text-decoration:none;font-weight:700;${fontStyle(place, BUTTON.size, 24)}color:${ink};box-sizing:border-box">${label}</a>`;
+  const link = `<a href="${address}" class="${inkClass}" style="display:${fullWidth ? 'block' : 'inline-block'};padding:12px ${BUTTON.side}px;text-align:center;text-decoration:none;font-weight:700;${fontStyle(place, BUTTON.size, 24)}color:${ink};box-sizing:border-box">${label}</a>`;
   const html = table(
     `align="${align}" class="btn"${fullWidth ? ' width="100%"' : ''}`,
     `border-collapse:separate;${fullWidth ? 'width:100%' : ''}`,
@@ -357,6 +362,37 @@ function socialHtml({ links, color, align }: BlockOf<'social'>, place: Place): s
 }
 
 function columnsRow(block: BlockOf<'columns'>, inner: Place, padding: Padding): string {
+  return block.stack === false ? cellsRow(block, inner, padding) : stackedRow(block, inner, padding);
+}
+
+/** The content of a column. */
+function columnHtml({ blocks }: BlockOf<'columns'>['columns'][number], outer: Place, width: number): string {
+  const place: Place = { ...outer, width: Math.max(1, width), isColumn: true };
+  const rows = blocks.map((one, at) =>
+    row(one, place, { isFirst: at === 0, isLast: at === blocks.length - 1, isColumn: true }),
+  );
+  return table('width="100%"', 'width:100%', rows.length === 0 ? '<tr><td>&nbsp;</td></tr>' : rows.join(''));
+}
+
+/** Columns that stay next to each other: cells of a table. */
+function cellsRow(block: BlockOf<'columns'>, inner: Place, padding: Padding): string {
+  const { columns, gap = 24, split = '1:1', valign = 'top' } = block;
+  const widths = columnWidths(inner.width, columns.length, split);
+  const half = Math.floor(gap / 2);
+  const cells = columns.map((column, index) => {
+    const width = widths[index] ?? 1;
+    const before = index === 0 ? 0 : half;
+    const after = index === columns.length - 1 ? 0 : half;
+    const [left, right] = inner.isRtl ? [after, before] : [before, after];
+    const share = Math.round((100 * width) / inner.width);
+    return `<td width="${share}%" valign="${valign}" style="padding:0 ${right}px 0 ${left}px;vertical-align:${valign}">${columnHtml(column, inner, width - left - right)}</td>`;
+  });
+  const html = table('width="100%"', 'width:100%', `<tr>${cells.join('')}</tr>`);
+  return cell(block, inner, padding, alignOf(undefined, inner), html);
+}
+
+/** Columns that narrow screens show one below the other. */
+function stackedRow(block: BlockOf<'columns'>, inner: Place, padding: Padding): string {
   const { columns, gap = 24, split = '1:1', valign = 'top' } = block;
   const half = Math.floor(gap / 2);
   // Half of the gap is on each side of a column, also outside: the texts of columns align with those of other blocks.
@@ -369,25 +405,20 @@ function columnsRow(block: BlockOf<'columns'>, inner: Place, padding: Padding): 
   const widths = columnWidths(total, columns.length, split);
   const { isRtl } = inner;
   const direction = isRtl ? ' dir="rtl"' : '';
-  const cells = columns.map(({ blocks }, index) => {
+  const cells = columns.map((column, index) => {
     const width = widths[index] ?? 1;
-    const place: Place = { ...inner, width: Math.max(1, width - 2 * half), isColumn: true };
-    const rows = blocks.map((one, at) =>
-      row(one, place, { isFirst: at === 0, isLast: at === blocks.length - 1, isColumn: true }),
-    );
-    const content = table(
-      `width="100%"`,
-      'width:100%',
-      rows.length === 0 ? '<tr><td>&nbsp;</td></tr>' : rows.join(''),
-    );
+    const content = columnHtml(column, inner, width - 2 * half);
     return `<!--[if mso]><td width="${width}" valign="${valign}"><![endif]--><div class="col" style="display:inline-block;width:100%;max-width:${width}px;vertical-align:${valign}">${table(
       'width="100%"',
       'width:100%',
-      `<tr><td style="padding:8px ${half}px">${content}</td></tr>`,
+      `<tr><td class="in" style="padding:8px ${half}px">${content}</td></tr>`,
     )}</div><!--[if mso]></td><![endif]-->`;
   });
   const html = `<!--[if mso]><table role="presentation"${direction} border="0" cellpadding="0" cellspacing="0" width="${total}"><tr><![endif]-->${cells.join('')}<!--[if mso]></tr></table><![endif]-->`;
-  return cell(block, inner, outside, isRtl ? 'right' : 'left', html, 'font-size:0;');
+  return cell(block, inner, outside, alignOf(undefined, inner), html, {
+    style: 'font-size:0;',
+    isEdge: hasEdge(padding),
+  });
 }
 
 function columnWidths(total: number, count: number, split: '1:1' | '1:2' | '2:1'): number[] {

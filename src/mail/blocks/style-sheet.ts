@@ -45,18 +45,22 @@ export function createDarkColors() {
 export type DarkColors = ReturnType<typeof createDarkColors>;
 
 /** Below this width of the screen columns are stacked. */
-export const NARROW = 600;
+const NARROW = 600;
+
+/** The space at the sides on narrow screens. */
+export const NARROW_EDGE = 20;
 
 /** The elements `style` of the head. Separate ones: Gmail drops a whole sheet for one rule that it does not read. */
 export function styleElements(colors: DarkColors, darkFooter: string | null): string {
   const responsive = [
     `@media only screen and (max-width:${NARROW - 1}px){`,
     '.col{display:block!important;width:100%!important;max-width:100%!important}',
-    '.edge{padding-left:20px!important;padding-right:20px!important}',
+    `.edge{padding-left:${NARROW_EDGE}px!important;padding-right:${NARROW_EDGE}px!important}`,
     '.page{padding:0!important}',
     '.card{border-radius:0!important}',
     '.h1{font-size:26px!important;line-height:34px!important}',
-    '.btn{display:block!important;width:100%!important}',
+    '.btn{width:100%!important}.btn a{display:block!important}',
+    '.in{padding-left:0!important;padding-right:0!important}',
     '}',
   ].join('');
   const footer = (prefix: string) =>

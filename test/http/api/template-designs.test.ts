@@ -121,3 +121,32 @@ describe('a template with a design', () => {
     expect((await api.get<{ count: number }>(PATH)).data.count).toBe(1);
   });
 });
+
+describe('the starters', () => {
+  interface Starters {
+    starters: { starterId: string; name: string; type: string; subject: string; design: Design }[];
+    count: number;
+  }
+
+  it('are listed in the language that is asked for, with the name of the company', async () => {
+    const api = await daemon.account('A');
+    await api.call('PUT', '/web-setup/account', { body: { companyName: 'Tea & Co' } });
+    const list = async (query: string) => (await api.get<Starters>(`${PATH}/starters${query}`)).data;
+    const english = await list('');
+    expect(english.count).toBe(8);
+    expect(english.starters[0]).toMatchObject({ starterId: 'welcome', subject: 'Welcome to Tea & Co' });
+    expect(JSON.stringify(english.starters[0]?.design.blocks[0])).toContain('"text":"Tea & Co"');
+    expect((await list('?language=de-AT')).starters[0]?.subject).toBe('Willkommen bei Tea & Co');
+    expect((await list('?language=fr')).starters[0]?.subject).toBe('Bienvenue chez Tea & Co');
+    expect(await list('?language=ja')).toEqual(english);
+  });
+
+  it('become templates without warnings', async () => {
+    const api = await daemon.account('A');
+    const { data } = await api.get<Starters>(`${PATH}/starters?language=de`);
+    for (const { name, type, subject, design } of data.starters) {
+      const created = await api.post<Answer>(PATH, { name, type, subject, design });
+      expect([created.status, created.data.warnings]).toEqual([201, undefined]);
+    }
+  });
+});

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Block, Design } from '../../../src/mail/blocks/design.ts';
+import type { Block, BlockOf, Design } from '../../../src/mail/blocks/design.ts';
 import { renderDesign } from '../../../src/mail/blocks/render.ts';
 import { hidingVariable, missingCompliance } from '../../../src/mail/compliance.ts';
 import { textFromHtml } from '../../../src/mail/html/text-part.ts';
@@ -7,10 +7,9 @@ import { parseTemplate, renderTemplate } from '../../../src/mail/template.ts';
 import { DESIGN } from './designs.ts';
 
 const withBlocks = (...blocks: Block[]): Design => ({ ...DESIGN, blocks });
-const paragraph = (text: string, size?: number): Block => ({
+const paragraph = (text: string): BlockOf<'text'> => ({
   id: 'a',
   type: 'text',
-  ...(size === undefined ? {} : { size }),
   content: { type: 'doc', content: [{ type: 'paragraph', content: [{ type: 'text', text }] }] },
 });
 /** The HTML as clients other than Outlook for Windows read it. */
@@ -137,11 +136,28 @@ describe('the HTML of a design', () => {
     expect(inOutlook(html)).toMatch(
       /<v:roundrect [^>]*href="https:\/\/a\.example\/\?a=1&amp;b=2"[^>]*width:\d+px[^>]*fillcolor="#2f5fd0">.*Pay &amp; go.*<\/v:roundrect>/,
     );
-    expect(inOutlook(html)).not.toContain('class="btn');
+    expect(inOutlook(html)).not.toContain('class="btn"');
     expect(withoutComments(html)).toMatch(
-      /<a href="https:\/\/a\.example\/\?a=1&amp;b=2" class="btn [^>]*>Pay &amp; go<\/a>/,
+      /<a href="https:\/\/a\.example\/\?a=1&amp;b=2" class="co\d+" [^>]*>Pay &amp; go<\/a>/,
     );
     expect(withoutComments(html)).not.toContain('roundrect');
+  });
+
+  it('has columns that stay next to each other where the design says so', () => {
+    const html = renderDesign(
+      withBlocks({
+        id: 'a',
+        type: 'columns',
+        stack: false,
+        split: '2:1',
+        columns: [{ blocks: [paragraph('Item')] }, { blocks: [{ id: 'b', type: 'divider' }] }],
+      }),
+    );
+    expect(withoutComments(html)).not.toContain('class="col"');
+    expect([...html.matchAll(/<td width="(\d+)%" valign="top"/g)].map(([, share]) => share)).toEqual([
+      '67',
+      '33',
+    ]);
   });
 
   it('scales images to the space that there is', () => {
