@@ -56,6 +56,8 @@ const unmappedLibraries = {
 const options = {
   absWorkingDir: ROOT,
   external: notBundled,
+  // The compiler of MJML; the thread that needs it loads it later, as one file.
+  loader: { '.wasm': 'binary' },
   plugins: [ownFiles, unmappedLibraries],
   outdir: OUTPUT,
   outbase: SOURCE,

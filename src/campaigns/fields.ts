@@ -2,7 +2,6 @@ import { createFairLimit } from '../core/concurrency/gate.ts';
 import { recordOf } from '../core/record-of.ts';
 import { invalid, type Refusal } from '../core/refusal.ts';
 import type { Mailbox } from '../mail/content.ts';
-import type { PreparedTemplate } from '../sending/render/render.ts';
 import type { CampaignMember } from '../store/campaigns/campaign-sends.ts';
 import { type Reader, readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
@@ -60,12 +59,12 @@ const PORTION = { contacts: 1000, bytes: 1024 * 1024 };
 /** Custom fields that a campaign can use: each is work for every member. */
 const MAX_CUSTOM_FIELDS = 200;
 
-/** Refuses a campaign that uses too many custom fields. */
-export function tooManyFields(parts: PreparedTemplate['parts']): Refusal | null {
-  const names = new Set<string>();
-  for (const { field, template } of parts) {
-    for (const name of template.names) if (fieldOf(name) !== null) names.add(name);
-    if (names.size > MAX_CUSTOM_FIELDS)
+/** Refuses a campaign that uses too many custom fields. `field`: the part that uses the names. */
+export function tooManyFields(parts: readonly { field: string; names: readonly string[] }[]): Refusal | null {
+  const known = new Set<string>();
+  for (const { field, names } of parts) {
+    for (const name of names) if (fieldOf(name) !== null) known.add(name);
+    if (known.size > MAX_CUSTOM_FIELDS)
       return invalid(field, `must use at most ${MAX_CUSTOM_FIELDS} custom fields of contacts`);
   }
   return null;

@@ -2,6 +2,7 @@ import type { PageLanguage } from '../accounts/page-texts.ts';
 import { findSubscriptionGroup } from '../audience/groups.ts';
 import { inSlices } from '../core/concurrency/slices.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { requiredVariables } from '../mail/compliance.ts';
 import { checkDomain, type Sender } from '../sending/checks.ts';
 import type { HtmlReader } from '../sending/render/html-reader.ts';
 import {
@@ -9,6 +10,8 @@ import {
   parseContentInSteps,
   prepareIn,
   prepareTemplate,
+  serviceOf,
+  type TemplateContext,
 } from '../sending/render/render.ts';
 import { collectFaults, type MailRequest, type ParsedMail, parseMail } from '../sending/request.ts';
 import type { AccountRow } from '../store/accounts.ts';
@@ -16,6 +19,7 @@ import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
 import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
 import type { DomainRow } from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
+import { isLiquid } from '../templates/liquid.ts';
 import type { TemplateContent } from '../templates/templates.ts';
 import type { AudienceRequest } from './campaigns.ts';
 import { CONTACT_FIELDS } from './fields.ts';
@@ -43,6 +47,8 @@ export interface CampaignMail
   wording: TemplateContent;
   /** Fields of contacts that are empty where a contact does not have them. */
   optional: readonly string[];
+  /** The variables of the service that a wording in Liquid uses. */
+  service?: readonly string[];
 }
 
 /** Characters of a campaign's variables as JSON, which are inserted for each member. */
@@ -81,7 +87,7 @@ export function readyCampaign(
   tables: Tables,
   sender: Sender,
   groupId: string,
-  mail: Pick<CampaignMail, 'from' | 'fromDomain' | 'wording'>,
+  mail: Pick<CampaignMail, 'from' | 'fromDomain' | 'wording' | 'service'>,
   htmlReader: HtmlReader,
 ): ReadyCampaign | Refusal {
   const { account } = sender;
@@ -94,13 +100,10 @@ export function readyCampaign(
   }
   const domain = checkDomain(tables, sender, mail);
   if (isRefusal(domain)) return domain;
-  const prepared = prepareTemplate(
-    tables,
-    account,
-    { ...mail, groupId, essential: false },
-    mail.wording,
-    htmlReader,
-  );
+  const send = { ...mail, groupId, essential: false };
+  const prepared = isLiquid(mail.wording)
+    ? prepareLiquid(tables, account, send, mail.wording, mail.service ?? [])
+    : prepareTemplate(tables, account, send, mail.wording, htmlReader);
   return isRefusal(prepared) ? prepared : { account, domain, group, prepared };
 }
 
@@ -120,6 +123,18 @@ export function campaignIn<Ready extends ReadyCampaign>(
   return prepared === ready.prepared ? ready : { ...ready, prepared };
 }
 
+/** A wording in Liquid has no template here: a thread renders it, and finds what each copy shows (liquid.ts). */
+function prepareLiquid(
+  tables: Tables,
+  account: AccountRow,
+  send: TemplateContext,
+  wording: TemplateContent,
+  inserted: readonly string[],
+): PreparedTemplate | Refusal {
+  const service = serviceOf(tables, account, send, wording, inserted);
+  return isRefusal(service) ? service : { parts: [], service, required: requiredVariables(send), inserted };
+}
+
 /** Reads the mail of an accepted campaign. */
 export function storedMail(
   tables: Tables,
@@ -135,7 +150,8 @@ export async function readAhead(
   send: Pick<CampaignSend, 'campaign_seq' | 'account_id'>,
   htmlReader: HtmlReader,
 ): Promise<void> {
-  await inSlices(parseContentInSteps(storedMail(tables, send).wording, htmlReader), send.account_id);
+  const { wording } = storedMail(tables, send);
+  if (!isLiquid(wording)) await inSlices(parseContentInSteps(wording, htmlReader), send.account_id);
 }
 
 /** Repeats the checks for an accepted campaign, without those of the API key. */

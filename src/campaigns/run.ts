@@ -22,7 +22,7 @@ import { isSimulated, type StoreOptions, storeMessage } from '../sending/draft.t
 import { type PackedShared, packShared } from '../sending/encode.ts';
 import type { Pressure } from '../sending/pressure.ts';
 import { createHtmlReader, type HtmlReader } from '../sending/render/html-reader.ts';
-import { parseContentInSteps } from '../sending/render/render.ts';
+import { type PreparedTemplate, parseContentInSteps } from '../sending/render/render.ts';
 import {
   type CopyRendering,
   fillCopy,
@@ -36,9 +36,12 @@ import { ReadRejected } from '../store/database/failure.ts';
 import type { DomainRow } from '../store/domains/domains.ts';
 import { MARKETING_PRIORITY, type QueueKey } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
+import { isLiquid, type LiquidContent, readLiquid } from '../templates/liquid.ts';
+import type { TemplateThreads } from '../templates/thread/threads.ts';
 import { type CampaignAudience, isExcluded, rangeOfGroup, readAudience, selectionOf } from './audience.ts';
 import { contactVariables, isContactField, mailboxOf } from './fields.ts';
 import { type CampaignResults, campaignVerdict, resultsOf } from './guard.ts';
+import { type RenderedMembers, renderedCopy, renderMembers, shareLiquid } from './liquid.ts';
 import { type CampaignMail, campaignIn, type ReadyCampaign, recheckCampaign, storedMail } from './mail.ts';
 
 /** What the runner shares with other parts. */
@@ -48,6 +51,8 @@ export interface CampaignParts extends StoreOptions {
   limits: Pick<AccountLimits, 'takeMessages' | 'allowance'>;
   /** How many marketing messages of a new account or domain may still leave today. Default: any number. */
   marketingLeft?: Delivery['marketingLeft'];
+  /** Renders Liquid. */
+  threads: TemplateThreads;
   announce(key: QueueKey): void;
   /** Messages of a campaign that may wait to be sent. Default: 2000. */
   maxAhead?: number;
@@ -85,7 +90,7 @@ export function createCampaignRunner(
   const { recorder, pressure, limits, announce, maxAhead = MAX_AHEAD } = parts;
   const htmlReader = createHtmlReader();
   const batchParts: BatchParts = { ...parts, clock, ids, log, htmlReader };
-  const contents = createCampaignContents(htmlReader);
+  const contents = createCampaignContents(htmlReader, parts.threads);
   const counts = createSideReads<number>(stepSoon);
   const selections = createSelections(context, stepSoon);
   /** Campaigns that failed, with the time of their next try. */
@@ -236,13 +241,18 @@ export function createCampaignRunner(
     if (!isRefusal(content) && isStreamStopped(tables, send, content.mail)) return ROUND_INTERVAL_MS;
     const today = isRefusal(content) ? capacity : leftToday(send, content.mail);
     if (today < 1) return ROUND_INTERVAL_MS;
+    const rendered = await renderAhead(send, selected, content);
+    if (rendered?.size === 0) return ROUND_INTERVAL_MS;
     const batch = await writer.run((tx) => {
       const current = tx.campaignSends.get(seq);
       if (current === null || current.status !== 'sending' || isAccountDisabled(tx, current)) return null;
       // Another process changed the campaign in the meantime.
       if (current.at_seq !== send.at_seq || current.subscription_group_id !== send.subscription_group_id)
         return null;
-      const result = queueBatch(tx, current, selected, Math.min(capacity, today), content, batchParts);
+      const result = queueBatch(tx, current, selected, Math.min(capacity, today), content, {
+        ...batchParts,
+        rendered,
+      });
       if (!isRefusal(result)) return result;
       // A string, because a unit of work that returns a refusal is rolled back.
       const reason = `${result.code}: ${result.message}`;
@@ -266,6 +276,25 @@ export function createCampaignRunner(
     return left === Number.POSITIVE_INFINITY
       ? left
       : left - tables.campaignSends.dueSince(send.campaign_seq, 0, left);
+  }
+
+  /**
+   * Renders the next members of a campaign in Liquid; null: it is not in Liquid, or none of them has an address. Empty: the threads
+   * are stopping.
+   */
+  async function renderAhead(
+    send: CampaignSend,
+    selected: SelectedMembers | null,
+    content: CampaignContent | Refusal,
+  ): Promise<RenderedMembers | null> {
+    if (isRefusal(content)) return null;
+    const { mail } = content;
+    const { wording } = mail;
+    const group = tables.subscriptionGroups.get(send.account_id, send.subscription_group_id);
+    if (!isLiquid(wording) || group === null) return null;
+    const { members } = nextMembers(tables, send, group.seq, selected);
+    if (!members.some(({ email }) => email !== null)) return null;
+    return renderMembers(parts.threads, send.account_id, { ...mail, wording }, members);
   }
 
   /** Stops a campaign whose results show that it must not continue. Returns whether it was stopped. */
@@ -439,7 +468,11 @@ export function pauseSend(
 }
 
 type BatchParts = Omit<CampaignParts, 'recorder' | 'pressure' | 'announce'> &
-  Pick<Context, 'clock' | 'ids' | 'log'> & { htmlReader: HtmlReader };
+  Pick<Context, 'clock' | 'ids' | 'log'> & {
+    htmlReader: HtmlReader;
+    /** Members of a campaign in Liquid, which are rendered ahead. */
+    rendered?: RenderedMembers | null;
+  };
 
 /** Whether all members were processed. */
 export function isComplete({ at_seq, last_seq }: CampaignSend): boolean {
@@ -497,9 +530,15 @@ function queueBatch(
     stopped =
       copier.work() >= MAX_BATCH_CHARACTERS || after.queued - send.queued >= limit || !copier.isReady(member);
     if (stopped) break;
+    const before = after.at_seq;
     after.at_seq = member.seq;
     if (selected !== null && isExcluded(tables, send, selected.audience, member.seq)) continue;
     const stored = copier.store(member);
+    if (stored === null) {
+      after.at_seq = before;
+      stopped = true;
+      break;
+    }
     if ('skipped' in stored) {
       after[stored.skipped]++;
       continue;
@@ -667,6 +706,8 @@ export function paceOf(perHour: number | null): { batchSize: number; intervalMs:
   return { batchSize, intervalMs: HOUR / (perHour - batchSize + 1) };
 }
 
+const NOT_RENDERED: RenderedMembers = new Map();
+
 type Skipped = { skipped: 'without_email' | 'not_eligible' | 'not_renderable' };
 
 /** Creates the messages of one batch. `now`: epoch ms. */
@@ -700,10 +741,14 @@ function createCopier(
     return body;
   }
 
-  function fill(member: CampaignMember): { own: CopyRendering; body: SharedBody } | Refusal {
+  function fill(member: CampaignMember): { own: CopyRendering; body: SharedBody } | Refusal | null {
     const body = bodyFor(member);
     if (body === undefined) throw new Error('the content for a member was not prepared');
     if (isRefusal(body)) return body;
+    if (isLiquid(mail.wording)) {
+      const own = renderedCopy(body.rendering, parts.rendered ?? NOT_RENDERED, member);
+      return own === null || isRefusal(own) ? own : { own, body };
+    }
     const variables = { ...mail.variables, ...contactVariables(member) };
     const own = fillCopy(body.rendering, variables, optional);
     return isRefusal(own) ? own : { own, body };
@@ -730,8 +775,9 @@ function createCopier(
   function storeContent(
     member: CampaignMember,
     { name }: Mailbox,
-  ): { contentId: number; contentBytes: number; subject: string } | Refusal {
+  ): { contentId: number; contentBytes: number; subject: string } | Refusal | null {
     const filled = fill(member);
+    if (filled === null) return null;
     if (isRefusal(filled)) {
       work += FAILED_RENDERING_CHARACTERS + (isRaw ? 4 * mail.wording.html.length : 0);
       return filled;
@@ -756,8 +802,8 @@ function createCopier(
     },
     /** Whether the content in the language of the member is prepared. */
     isReady: (member: CampaignMember): boolean => bodyFor(member) !== undefined,
-    /** Returns the address of the message, or why there is none. */
-    store: (member: CampaignMember): { address: string } | Skipped => {
+    /** Returns the address of the message, or why there is none; null: the member was not rendered yet. */
+    store: (member: CampaignMember): { address: string } | Skipped | null => {
       if (member.email === null || member.email_hash === null) return { skipped: 'without_email' };
       const { account_id, subscription_group_id } = send;
       // `members` returns active ones.
@@ -774,6 +820,7 @@ function createCopier(
         return { skipped: 'not_eligible' };
       const mailbox = mailboxOf(member, member.email);
       const content = storeContent(member, mailbox);
+      if (content === null) return null;
       if (isRefusal(content)) {
         const { message: reason } = content;
         parts.log.info(
@@ -834,7 +881,7 @@ const MAX_WITH_LANGUAGES = 1000;
  * bounded by MAX_CACHED_CHARACTERS; the content that was used least recently is dropped. `prepare` works in turns of
  * the account.
  */
-function createCampaignContents(htmlReader: HtmlReader) {
+function createCampaignContents(htmlReader: HtmlReader, threads: TemplateThreads) {
   const cache = new LRUCache<number, CampaignContent>({
     maxSize: MAX_CACHED_CHARACTERS,
     sizeCalculation: sizeOf,
@@ -842,15 +889,25 @@ function createCampaignContents(htmlReader: HtmlReader) {
 
   const languagesOf = new LRUCache<number, Set<PageLanguage>>({ max: MAX_WITH_LANGUAGES });
 
+  async function shareRead(
+    wording: LiquidContent,
+    prepared: PreparedTemplate,
+    accountId: string,
+  ): Promise<SharedRendering | Refusal> {
+    const read = await readLiquid(threads, accountId, wording);
+    return isRefusal(read) ? read : shareLiquid(read, prepared, accountId);
+
+    const languagesOf = new LRUCache<number, Set<PageLanguage>>({ max: MAX_WITH_LANGUAGES });
+  }
+
   async function bodyOf(
     { prepared, group }: ReadyCampaign,
     mail: CampaignMail,
     accountId: string,
   ): Promise<SharedBody | Refusal> {
-    const rendering = await inSlices(
-      sharePreparedInSteps(prepared, mail.variables, isContactField),
-      accountId,
-    );
+    const rendering = isLiquid(mail.wording)
+      ? await shareRead(mail.wording, prepared, accountId)
+      : await inSlices(sharePreparedInSteps(prepared, mail.variables, isContactField), accountId);
     return isRefusal(rendering)
       ? rendering
       : { rendering, ...(await packCampaign(rendering, group, mail, accountId)) };
@@ -861,7 +918,8 @@ function createCampaignContents(htmlReader: HtmlReader) {
     prepare: async (tables: Tables, send: CampaignSend): Promise<CampaignContent | Refusal> => {
       const known = cache.get(send.campaign_seq);
       const mail = known?.mail ?? storedMail(tables, send);
-      await inSlices(parseContentInSteps(mail.wording, htmlReader), send.account_id);
+      if (!isLiquid(mail.wording))
+        await inSlices(parseContentInSteps(mail.wording, htmlReader), send.account_id);
       const ready = recheckCampaign(tables, send, htmlReader, mail);
       if (isRefusal(ready)) return ready;
       const languages = languagesOf.get(send.campaign_seq) ?? new Set<PageLanguage>();

@@ -10,7 +10,7 @@ import { RESUMED } from '../reputation/limits.ts';
 import type { Sender } from '../sending/checks.ts';
 import type { Pressure } from '../sending/pressure.ts';
 import { clippingWarnings } from '../sending/render/clipping.ts';
-import { createHtmlReader } from '../sending/render/html-reader.ts';
+import { createHtmlReader, type HtmlReader } from '../sending/render/html-reader.ts';
 import {
   foreignSyntaxRefusal,
   leftoverWarnings,
@@ -18,14 +18,19 @@ import {
   namesOf,
   type PreparedTemplate,
   parseContentInSteps,
+  type Rendered,
   renderPreparedInSteps,
 } from '../sending/render/render.ts';
+import { renderLiquidContent } from '../sending/render/render-liquid.ts';
 import { pastScheduleRefusal } from '../sending/request.ts';
 import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
 import type { CampaignRow, CampaignStatus } from '../store/campaigns/campaigns.ts';
 import type { Context } from '../store/context.ts';
+import type { DomainRow } from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
+import { isLiquid, type LiquidContent, readLiquid } from '../templates/liquid.ts';
 import { resolveTemplate, type TemplateContent } from '../templates/templates.ts';
+import type { TemplateThreads } from '../templates/thread/threads.ts';
 import { audienceOf, type CampaignAudience, readAudience, writeAudience } from './audience.ts';
 import { type AudienceRequest, findCampaign } from './campaigns.ts';
 import { createContactFieldNames, EMPTY_CONTACT, isCustomField, tooManyFields } from './fields.ts';
@@ -35,6 +40,7 @@ import {
   type CampaignRequest,
   type ParsedCampaign,
   parseCampaign,
+  type ReadyCampaign,
   readAhead,
   readyCampaign,
   recheckCampaign,
@@ -53,6 +59,18 @@ export interface Resumption {
   /** The id of an API key, the address of a person, or the program. */
   by: string;
   reason?: string | undefined;
+}
+
+/** A mail as a contact without values would receive it. */
+interface TriedMail {
+  rendered: Rendered;
+  domain: DomainRow;
+  /** Fields of contacts that are empty where a contact does not have them. */
+  optional: ReadonlySet<string>;
+  /** The variables of the service that a mail in Liquid uses. */
+  service?: string[];
+  /** Sentences about text in braces that is sent unchanged. */
+  warnings: string[];
 }
 
 export interface SentCampaign {
@@ -74,18 +92,22 @@ export function createCampaignSending(
     recorder,
     pressure,
     publicUrl,
+    threads,
     onChange,
   }: {
     recorder: Pick<Recorder, 'account'>;
     pressure: Pick<Pressure, 'refusal'>;
     /** `public.url` with its actual port: the base of links, except for domains with a link host. */
     publicUrl: string;
+    /** Renders Liquid. */
+    threads: TemplateThreads;
     /** Called after the commit. */
     onChange(): void;
   },
 ) {
   const { tables, writer, clock, ids } = context;
   const htmlReader = createHtmlReader();
+  const marksReader = createHtmlReader('marks');
   const fields = createContactFieldNames(context.reader);
 
   /** Returns the mail in its stored form with warnings, or the reason for which it cannot be sent. */
@@ -100,37 +122,12 @@ export function createCampaignSending(
     if (isRefusal(campaign)) return campaign;
     const audience = audienceOf(tables, account_id, request);
     if (isRefusal(audience)) return audience;
-    const [firstGroup = '', ...otherGroups] = audience.groupIds;
     const template = resolveTemplate(tables, sender, parsed.source);
     if (isRefusal(template)) return template;
     const notDraft = checkDraft(campaign);
     if (notDraft !== null) return notDraft;
-    await inSlices(parseContentInSteps(template, htmlReader), account_id);
-    const readyFor = (groupId: string) =>
-      readyCampaign(tables, sender, groupId, { ...parsed, wording: template }, htmlReader);
-    const ready = readyFor(firstGroup);
-    if (isRefusal(ready)) return ready;
-    for (const groupId of otherGroups) {
-      const readyForOther = readyFor(groupId);
-      if (isRefusal(readyForOther)) return readyForOther;
-    }
-    const tooMany = tooManyFields(ready.prepared.parts);
-    if (tooMany !== null) return tooMany;
-    const tooLong = rawInLongHtml(ready.prepared.parts, template.html);
-    if (tooLong !== null) return tooLong;
-    const misread =
-      foreignSyntaxRefusal(ready.prepared.parts) ??
-      misnamedRefusal(
-        ready.prepared.parts,
-        (name) => Object.hasOwn(parsed.variables, name) || isCustomField(name),
-      );
-    if (misread !== null) return misread;
-    const optional = await fields.known(account_id, namesOf(ready.prepared.parts));
-    const variables = { ...parsed.variables, ...EMPTY_CONTACT };
-    const tried = await inSlices(renderPreparedInSteps(ready.prepared, variables, optional), account_id);
-    if (isRefusal(tried)) return tried;
     const { from, fromDomain, replyTo, trackClicks, trackOpens } = parsed;
-    const mail = {
+    const fixed = {
       from,
       fromDomain,
       replyTo,
@@ -138,11 +135,81 @@ export function createCampaignSending(
       variables: parsed.variables,
       trackClicks,
       trackOpens,
-      optional: [...optional],
     };
-    const linkBase = `https://${ready.domain.tracking_host ?? new URL(publicUrl).host}`;
-    const clipping = clippingWarnings(tried, { trackClicks, trackOpens, linkBase });
-    return { mail, audience, warnings: [...leftoverWarnings(ready.prepared.parts), ...clipping] };
+    const tried = isLiquid(template)
+      ? await tryLiquid(sender, audience, parsed, template)
+      : await trySimple(sender, audience, parsed, template);
+    if (isRefusal(tried)) return tried;
+    const { rendered, domain, optional, service, warnings } = tried;
+    const linkBase = `https://${domain.tracking_host ?? new URL(publicUrl).host}`;
+    const clipping = clippingWarnings(rendered, { trackClicks, trackOpens, linkBase });
+    const mail = { ...fixed, optional: [...optional], ...(service === undefined ? {} : { service }) };
+    return { mail, audience, warnings: [...warnings, ...clipping] };
+  }
+
+  /** Checks the mail for each group of the audience; the result for the first one. */
+  function readyForAll(
+    sender: Sender,
+    { groupIds }: CampaignAudience,
+    parsed: ParsedCampaign,
+    wording: TemplateContent,
+    reader: HtmlReader,
+  ): ReadyCampaign | Refusal {
+    const ready = groupIds.map((groupId) =>
+      readyCampaign(tables, sender, groupId, { ...parsed, wording }, reader),
+    );
+    return ready.find(isRefusal) ?? ready[0] ?? invalid('subscriptionGroupId', 'is required');
+  }
+
+  async function trySimple(
+    sender: Sender,
+    audience: CampaignAudience,
+    parsed: ParsedCampaign,
+    template: TemplateContent,
+  ): Promise<TriedMail | Refusal> {
+    const { account_id } = sender.account;
+    await inSlices(parseContentInSteps(template, htmlReader), account_id);
+    const ready = readyForAll(sender, audience, parsed, template, htmlReader);
+    if (isRefusal(ready)) return ready;
+    const { parts } = ready.prepared;
+    const refusal =
+      tooManyFields(parts.map(({ field, template: { names } }) => ({ field, names }))) ??
+      rawInLongHtml(parts, template.html) ??
+      foreignSyntaxRefusal(parts) ??
+      misnamedRefusal(parts, (name) => Object.hasOwn(parsed.variables, name) || isCustomField(name));
+    if (refusal !== null) return refusal;
+    const optional = await fields.known(account_id, namesOf(parts));
+    const variables = { ...parsed.variables, ...EMPTY_CONTACT };
+    const rendered = await inSlices(renderPreparedInSteps(ready.prepared, variables, optional), account_id);
+    if (isRefusal(rendered)) return rendered;
+    return { rendered, domain: ready.domain, optional, warnings: leftoverWarnings(parts) };
+  }
+
+  /** Renders the mail for a contact without values, and checks the result. */
+  async function tryLiquid(
+    sender: Sender,
+    audience: CampaignAudience,
+    parsed: ParsedCampaign,
+    template: LiquidContent,
+  ): Promise<TriedMail | Refusal> {
+    const { account_id } = sender.account;
+    const read = await readLiquid(threads, account_id, template);
+    if (isRefusal(read)) return read;
+    const refusal = tooManyFields([{ field: 'html', names: read.names }]);
+    if (refusal !== null) return refusal;
+    const optional = await fields.known(account_id, read.names);
+    const variables = { ...parsed.variables, ...EMPTY_CONTACT };
+    const content = await renderLiquidContent(threads, account_id, template, variables, (name) =>
+      optional.has(name),
+    );
+    if (isRefusal(content)) return content;
+    await inSlices(parseContentInSteps(content, marksReader), account_id);
+    const ready = readyForAll(sender, audience, parsed, content, marksReader);
+    if (isRefusal(ready)) return ready;
+    const rendered = await inSlices(renderPreparedInSteps(ready.prepared, {}), account_id);
+    if (isRefusal(rendered)) return rendered;
+    const service = [...new Set(Object.values(read.service).flat())];
+    return { rendered, domain: ready.domain, optional, service, warnings: [] };
   }
 
   /** Changes a campaign that has one of these states, in one unit of work. */

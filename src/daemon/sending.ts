@@ -19,6 +19,7 @@ import { createIdempotencyKeys } from '../sending/idempotency.ts';
 import { createOneClickNotice, type OneClickNotice } from '../sending/one-click.ts';
 import { createPressure, type Pressure } from '../sending/pressure.ts';
 import { createResend, type Resend } from '../sending/resend.ts';
+import { createTemplateThreads, type TemplateThreads } from '../templates/thread/threads.ts';
 import type { DaemonBase } from './storage.ts';
 
 interface SendingParts {
@@ -47,6 +48,7 @@ export interface DaemonSending {
   campaignRunner: CampaignRunner;
   sequences: Sequences;
   sequenceRunner: SequenceRunner;
+  threads: TemplateThreads;
 }
 
 /** Starts the checks of queue and disk and the background imports, and creates the send path and the campaigns. */
@@ -98,8 +100,11 @@ export async function startSending(
     now: clock.now,
     lifetimeMs: config.limits.idempotencyHours * HOUR,
   });
+  const threads = createTemplateThreads(log);
+  onStop(() => threads.stop());
   const acceptance = createAcceptance(base, {
     ...intoQueue,
+    threads,
     leaseNow: delivery.leaseNow,
     accepted: delivery.accepted,
     publicUrl,
@@ -108,6 +113,7 @@ export async function startSending(
   });
   const campaignRunner = createCampaignRunner(base, {
     ...intoQueue,
+    threads,
     guard: config,
     marketingLeft: delivery.marketingLeft,
   });
@@ -128,13 +134,16 @@ export async function startSending(
       recorder,
       pressure,
       publicUrl,
+      threads,
       onChange: campaignRunner.wake,
     }),
     campaignRunner,
     sequences: createSequences(base, {
       onChange: sequenceRunner.wake,
       obstacle: sequenceRunner.obstacle,
+      threads,
     }),
     sequenceRunner,
+    threads,
   };
 }

@@ -89,9 +89,34 @@ const OPEN_BRACE = 0x7b;
 
 /**
  * What double braces mean. variables: those of the sender and of the service. service: of the service alone; all others, and
- * backslashes before braces, are text.
+ * backslashes before braces, are text. marks: nothing; the variables of the service are marks (`markOf`), as Liquid
+ * inserts them.
  */
-export type TemplateSyntax = 'variables' | 'service';
+export type TemplateSyntax = 'variables' | 'service' | 'marks';
+
+/** What stands for a variable of the service in a text that Liquid rendered. NUL is not allowed in text of callers. */
+export function markOf(name: string): string {
+  return `\u0000${name}\u0000`;
+}
+
+const MARK = /\u0000([a-z_]{1,40})\u0000/g;
+
+/** A template whose slots are the marks of a text. */
+function parseMarks(source: string): Template {
+  const texts: string[] = [];
+  const slots: TemplateSlot[] = [];
+  let from = 0;
+  for (const { 0: mark, 1: name = '', index } of source.matchAll(MARK)) {
+    if (slots.length === MAX_SLOTS)
+      return { texts: [], slots: [], names: [], leftovers: [], foreign: [], tooLong: true };
+    texts.push(source.slice(from, index));
+    from = index + mark.length;
+    slots.push({ name, raw: false, fallback: null, start: index, end: from });
+  }
+  texts.push(source.slice(from));
+  const names = [...new Set(slots.map((slot) => slot.name))];
+  return { texts, slots, names, leftovers: [], foreign: [], tooLong: false };
+}
 
 /** Parses a template; the result can be rendered many times. Never throws. */
 export function parseTemplate(source: string, syntax?: TemplateSyntax): Template {
@@ -100,6 +125,7 @@ export function parseTemplate(source: string, syntax?: TemplateSyntax): Template
 
 /** `parseTemplate` in steps. */
 export function* parseTemplateInSteps(source: string, syntax: TemplateSyntax = 'variables'): Work<Template> {
+  if (syntax === 'marks') return parseMarks(source);
   const texts: string[] = [];
   const slots: TemplateSlot[] = [];
   const leftovers: string[] = [];
@@ -277,7 +303,7 @@ export function slotKey({ raw, name, fallback }: TemplateSlot): string {
 const OWN_LINE = /^(?:company_address|unsubscribe_email|report_abuse_email)_(?:html|text)$/;
 
 /** Whether a value starts on a new line: then a line break is inserted before it, unless it is at a line start. */
-export function startsOwnLine(kind: TemplateKind, slot: TemplateSlot, value: string): boolean {
+export function startsOwnLine(kind: TemplateKind, slot: Pick<TemplateSlot, 'name'>, value: string): boolean {
   return kind === 'text' && value !== '' && OWN_LINE.test(slot.name);
 }
 

@@ -12,7 +12,9 @@ import type { Stream } from '../store/domains/domains.ts';
 import type { QueueKey } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import { isRecipientDetail, type RecipientDetail } from '../suppression/suppression.ts';
+import { isLiquid } from '../templates/liquid.ts';
 import { resolveTemplate, type TemplateContent } from '../templates/templates.ts';
+import type { TemplateThreads } from '../templates/thread/threads.ts';
 import { checkDomain, checkSendInSteps, type Sender } from './checks.ts';
 import {
   createDraft,
@@ -31,8 +33,9 @@ import type { IdempotencyKeys, Reservation } from './idempotency.ts';
 import type { OneClickNotice } from './one-click.ts';
 import type { Pressure } from './pressure.ts';
 import { clippingWarnings } from './render/clipping.ts';
-import { createHtmlReader } from './render/html-reader.ts';
+import { createHtmlReader, type HtmlReader } from './render/html-reader.ts';
 import { MAX_RENDERED } from './render/render.ts';
+import { renderLiquidContent } from './render/render-liquid.ts';
 import { createRepeatedTemplates } from './render/render-shared.ts';
 import {
   type ParsedSend,
@@ -94,6 +97,8 @@ export interface AcceptanceParts extends StoreOptions {
   pressure: Pick<Pressure, 'refusal'>;
   limits: Pick<AccountLimits, 'takeMessages' | 'of'>;
   oneClick: OneClickNotice;
+  /** Renders Liquid. */
+  threads: TemplateThreads;
   /** `public.url` with its actual port: the base of links, except for domains with a link host. */
   publicUrl: string;
   leaseNow: LeaseNow;
@@ -113,7 +118,7 @@ const STATUS: Record<Stream, number> = { tx: 200, mk: 202 };
  */
 const CONTINUED = { min: 48 * 1024, max: 256 * 1024 };
 
-/** Characters of HTML in the cache for mail that was submitted over SMTP: it is rarely repeated. */
+/** Characters of HTML in the caches for mail that was submitted over SMTP, and for Liquid: it is rarely repeated. */
 const MAX_LITERAL_CHARACTERS = 1024 * 1024;
 
 /** A send that can be stored. */
@@ -142,6 +147,7 @@ export function createAcceptance(
   const { keys, pressure, simulatorDomain, oneClick } = parts;
   const htmlReader = createHtmlReader();
   const literalReader = createHtmlReader('service', MAX_LITERAL_CHARACTERS);
+  const marksReader = createHtmlReader('marks', MAX_LITERAL_CHARACTERS);
   const renderQueue = createRenderQueue();
   const repeated = createRepeatedTemplates();
   const refusalEvents = createRefusalEvents(context, parts);
@@ -158,23 +164,44 @@ export function createAcceptance(
     if (refusal !== null) return refusal;
     const content = resolveTemplate(tables, sender, send.source);
     if (isRefusal(content)) return content;
+    if (!isLiquid(content)) return queueRendering(request, send, content, htmlReader, reservation);
+    const { isOptional } = request.step ?? {};
+    return renderLiquidContent(
+      parts.threads,
+      sender.account.account_id,
+      content,
+      send.variables,
+      isOptional,
+    ).then((rendered) => queueRendering(request, send, rendered, marksReader, reservation));
+  }
+
+  /** `content`: a refusal if it cannot be rendered, which the checks before it precede. */
+  function queueRendering(
+    request: AcceptRequest,
+    send: ParsedSend,
+    content: TemplateContent | Refusal,
+    reader: HtmlReader,
+    reservation: Reservation | null,
+  ): Promise<StoredSend | Refusal> {
+    const { sender } = request;
     // Marketing copies have separate contents.
     const contents = sender.useCase === 'mk' ? send.recipients.length : 1;
-    const size = renderedSize(send, content, contents);
+    const size = isRefusal(content) ? 0 : renderedSize(send, content, contents);
     const order = size >= CONTINUED.min && size <= CONTINUED.max ? 'continue' : 'alternate';
     return renderQueue.run(sender.account.account_id, size, () =>
-      renderAndStore(request, send, content, order, reservation),
+      renderAndStore(request, send, content, reader, order, reservation),
     );
   }
 
   async function renderAndStore(
     request: AcceptRequest,
     send: ParsedSend,
-    content: TemplateContent,
+    content: TemplateContent | Refusal,
+    reader: HtmlReader,
     order: Order,
     reservation: Reservation | null,
   ): Promise<StoredSend | Refusal> {
-    const rendered = await render(request, send, content, order);
+    const rendered = await render(request, send, content, reader, order);
     return isRefusal(rendered) ? rendered : storeRendered(rendered, reservation, request.step);
   }
 
@@ -182,14 +209,15 @@ export function createAcceptance(
   async function render(
     request: AcceptRequest,
     send: ParsedSend,
-    content: TemplateContent,
+    content: TemplateContent | Refusal,
+    reader: HtmlReader,
     order: Order,
   ): Promise<RenderedSend | Refusal> {
     const { sender } = request;
     const { account_id: accountId } = sender.account;
     const literalBraces = request.literalBraces === true;
     const reading = {
-      htmlReader: literalBraces ? literalReader : htmlReader,
+      htmlReader: literalBraces ? literalReader : reader,
       literalBraces,
       repeated,
       appendFooter: request.appendFooter === true,
@@ -202,7 +230,7 @@ export function createAcceptance(
       order,
     );
     if (isRefusal(checked)) {
-      await refusalEvents.record(sender, send, content.subject, checked);
+      await refusalEvents.record(sender, send, isRefusal(content) ? '' : content.subject, checked);
       return checked;
     }
     if (checked.candidate !== null) await repeated.prepare(checked.candidate, accountId);

@@ -73,17 +73,18 @@ export interface Checked {
   warnings: string[];
 }
 
-/** Checks and renders a send, in steps. `content`: the resolved template. */
+/** Checks and renders a send, in steps. `content`: the resolved template; a refusal if it cannot be rendered. */
 export function* checkSendInSteps(
   tables: Tables,
   sender: Sender,
   send: ParsedSend,
-  content: TemplateContent,
+  content: TemplateContent | Refusal,
   options: SendCheckOptions,
 ): Work<Checked | Refusal> {
   const domain = checkDomain(tables, sender, send);
   if (isRefusal(domain)) return domain;
   if (send.essential && !sender.allowEssential) return essentialNotAllowed();
+  if (isRefusal(content)) return content;
   const complete = options.appendFooter
     ? yield* appendFooterInSteps(content, requiredVariables(send), options.htmlReader)
     : content;
@@ -161,11 +162,13 @@ function* renderOthersInSteps(
  * Whether the texts can be stored separately from the rest. Only of messages to one recipient: an erasure of one of several
  * rewrites their content.
  */
-function maySplit({ useCase }: Sender, send: ParsedSend, { appendFooter }: SendCheckOptions): boolean {
+function maySplit({ useCase }: Sender, send: ParsedSend, options: SendCheckOptions): boolean {
   const { recipients, attachments, alternatives } = send;
   return (
     useCase === 'tx' &&
-    !appendFooter &&
+    !options.appendFooter &&
+    // Rendered for its recipient: no other message has the same text.
+    options.htmlReader.syntax !== 'marks' &&
     recipients.length === 1 &&
     attachments.length === 0 &&
     alternatives.length === 0

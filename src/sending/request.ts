@@ -23,6 +23,8 @@ export interface MailRequest {
   subject?: string | undefined;
   html?: string | undefined;
   text?: string | undefined;
+  /** Of subject, html and text; default: simple. A template has its own. */
+  syntax?: 'simple' | 'liquid' | undefined;
   replyTo?: string | undefined;
   templateVariables?: Record<string, unknown> | undefined;
   enableClickTracking?: boolean | undefined;
@@ -236,7 +238,7 @@ function parseRecipients(request: SendRequest, maxRecipients: number, fault: Fau
 }
 
 function parseSource(request: MailRequest, fault: Fault): TemplateSource {
-  const { templateId, subject, html, text } = request;
+  const { templateId, subject, html, text, syntax } = request;
   for (const [field, given] of Object.entries({ subject, html, text })) {
     const problem = textFault(given ?? '');
     if (problem !== null) fault(field, problem);
@@ -248,13 +250,16 @@ function parseSource(request: MailRequest, fault: Fault): TemplateSource {
     // A template and content in the request would be two different messages.
     if (html !== undefined) fault('html', 'cannot be given together with templateId');
     if (text !== undefined) fault('text', 'cannot be given together with templateId');
+    if (syntax !== undefined)
+      fault('syntax', 'cannot be given together with templateId: the template has its own');
     return { templateId, subject: subject ?? null };
   }
   if (subject === undefined) fault('subject', 'is required');
   if (html === undefined && text === undefined) fault('html', 'is required, unless text is given');
   // An empty text means that the html has no text part; it is not a message.
   else if (html === undefined && text === '') fault('text', 'must not be empty without html');
-  return { subject: subject ?? '', html: html ?? '', text: text ?? null };
+  const content = { subject: subject ?? '', html: html ?? '', text: text ?? null };
+  return syntax === 'liquid' ? { ...content, liquid: {} } : content;
 }
 
 /**

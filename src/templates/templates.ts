@@ -6,7 +6,8 @@ import { DESIGN_AND_HTML, type Design } from '../mail/blocks/design.ts';
 import { renderDesign } from '../mail/blocks/render.ts';
 import { missingCompliance, missingInText } from '../mail/compliance.ts';
 import type { ForeignSyntax } from '../mail/foreign-syntax.ts';
-import { isServiceVariable, parseTemplate, type Template } from '../mail/template.ts';
+import type { LiquidPartials } from '../mail/liquid.ts';
+import { isServiceVariable, parseTemplate, type Template, type TemplateSyntax } from '../mail/template.ts';
 import type { Context } from '../store/context.ts';
 import type { Stream } from '../store/domains/domains.ts';
 import type { NamedPageFilter, Page } from '../store/rows/page.ts';
@@ -172,8 +173,8 @@ function contentRefusal({ html, text }: Pick<TemplateRow, 'html' | 'text'>): Ref
  * Why a subject cannot be stored, as the rest of a sentence: it uses variables that insert links or blocks of html. Null:
  * it can.
  */
-export function subjectTemplateFault(subject: string): string | null {
-  const name = parseTemplate(subject).names.find(isServiceVariable);
+export function subjectTemplateFault(subject: string, syntax?: TemplateSyntax): string | null {
+  const name = parseTemplate(subject, syntax).names.find(isServiceVariable);
   return name === undefined ? null : `must not contain {{${name}}}, which is for html and text only`;
 }
 
@@ -255,6 +256,8 @@ export interface TemplateContent {
   html: string;
   /** Null: derived from the html. */
   text: string | null;
+  /** Set when the syntax is Liquid: the partials that it uses. Part of the stored form of campaigns. */
+  liquid?: LiquidPartials;
 }
 
 interface TemplateReference {

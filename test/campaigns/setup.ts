@@ -15,6 +15,7 @@ import { emailIdentifier } from '../../src/mail/identifier.ts';
 import type { CampaignRow } from '../../src/store/campaigns/campaigns.ts';
 import type { MessageRow } from '../../src/store/messages/messages.ts';
 import { TRANSACTIONAL_PRIORITY } from '../../src/store/messages/queue.ts';
+import { createTemplateThreads } from '../../src/templates/thread/threads.ts';
 import { exampleEvent } from '../support/events.ts';
 import { eventually } from '../support/eventually.ts';
 import { granted } from '../support/refusal.ts';
@@ -65,6 +66,8 @@ export async function startCampaigns(
   let pressure: Refusal | null = null;
   let queueLimit = Number.POSITIVE_INFINITY;
   const announced: string[] = [];
+  const threads = createTemplateThreads(log);
+  onTestFinished(() => threads.stop());
   const deps = {
     recorder,
     pressure: { refusal: () => pressure, capacity: () => queueLimit - tables.queue.count() },
@@ -74,6 +77,7 @@ export async function startCampaigns(
     expire: { tx: 2 * DAY, mk: 4 * DAY },
     expiry: createExpiryClock(clock, clock),
     announce: ({ destination }: { destination: string }) => announced.push(destination),
+    threads,
     ...options,
   };
   /** Number of rounds that runners began. */

@@ -1,3 +1,4 @@
+import { onTestFinished } from 'vitest';
 import type { AccountLimitDefaults } from '../../src/accounts/limits.ts';
 import { DAY, HOUR } from '../../src/core/clock.ts';
 import { createExpiryClock } from '../../src/core/expiry-clock.ts';
@@ -15,6 +16,7 @@ import { createIdempotencyKeys } from '../../src/sending/idempotency.ts';
 import { createOneClickNotice } from '../../src/sending/one-click.ts';
 import type { SendRequest } from '../../src/sending/request.ts';
 import type { QueueKey } from '../../src/store/messages/queue.ts';
+import { createTemplateThreads } from '../../src/templates/thread/threads.ts';
 import { contentOf, heldClock, startStore } from '../support/store.ts';
 
 export const HTML = '<p>Hello {{name}}</p>{{company_address_html}}{{unsubscribe_email_html}}';
@@ -41,6 +43,8 @@ export function startAcceptance(
     { level: 'warn', hashAddresses: false },
     { write: (line) => logged.push(JSON.parse(line).msg) },
   );
+  const threads = createTemplateThreads(log);
+  onTestFinished(() => threads.stop());
   const parts: AcceptanceParts = {
     recorder,
     keys: createIdempotencyKeys({ tables, now: clock.now, lifetimeMs: 24 * HOUR }),
@@ -54,6 +58,7 @@ export function startAcceptance(
     leaseNow: (mail) => mail.map(() => null),
     accepted: () => {},
     ...delivery,
+    threads,
     announce: (key) => announced.push(key),
   };
   let acceptance = createAcceptance(store, parts);

@@ -72,6 +72,7 @@ export interface SequenceSend {
   subject?: string | undefined;
   html?: string | undefined;
   text?: string | undefined;
+  syntax?: 'simple' | 'liquid' | undefined;
   replyTo?: string | undefined;
   enableClickTracking?: boolean | undefined;
   enableOpenTracking?: boolean | undefined;
@@ -134,6 +135,10 @@ const send: z.ZodType<SequenceSend> = z
     subject: text(MAX_SUBJECT).min(1).optional().describe('Default: the subject of the template.'),
     html: text(MAX_HTML).optional(),
     text: text(MAX_HTML).optional(),
+    syntax: z
+      .enum(['simple', 'liquid'])
+      .optional()
+      .describe('Of `subject`, `html` and `text`; default: `simple`. A template has its own.'),
     replyTo: text(500).min(1).optional(),
     enableClickTracking: z.boolean().optional(),
     enableOpenTracking: z.boolean().optional(),
@@ -142,7 +147,7 @@ const send: z.ZodType<SequenceSend> = z
     const fault = (path: string, message: string) =>
       context.addIssue({ code: 'custom', path: [path], message });
     if (given.templateId !== undefined) {
-      for (const name of ['html', 'text'] as const)
+      for (const name of ['html', 'text', 'syntax'] as const)
         if (given[name] !== undefined) fault(name, 'cannot be combined with templateId');
       return;
     }

@@ -18,11 +18,14 @@ import {
   prepareTemplate,
   renderPreparedInSteps,
 } from '../../sending/render/render.ts';
+import { renderLiquidContent } from '../../sending/render/render-liquid.ts';
 import { parseSend, type SendRequest } from '../../sending/request.ts';
 import type { AccountRow } from '../../store/accounts.ts';
 import type { KnownContact } from '../../store/contacts/contacts.ts';
 import type { Tables } from '../../store/tables.ts';
+import { isLiquid } from '../../templates/liquid.ts';
 import { resolveTemplate } from '../../templates/templates.ts';
+import type { TemplateThreads } from '../../templates/thread/threads.ts';
 import { contactVariables, EMPTY_CONTACT, isContactField, isCustomField, mailboxOf } from '../fields.ts';
 
 /* The messages of a sequence: ordinary sends of the marketing stream to one contact. */
@@ -61,6 +64,14 @@ export function requestFor(
   };
 }
 
+/** What the check of messages uses. */
+export interface SequenceRenderer {
+  htmlReader: HtmlReader;
+  /** Reads what Liquid rendered. */
+  marksReader: HtmlReader;
+  threads: TemplateThreads;
+}
+
 /**
  * Checks everything that depends on no contact: the group, and the domain, the template and the compliance of each
  * message. A refusal has the step in its fields, such as `steps[1].send.from`.
@@ -69,7 +80,7 @@ export async function checkMessages(
   tables: Tables,
   sender: Sender,
   { trigger, steps }: SequenceDefinition,
-  htmlReader: HtmlReader,
+  renderer: SequenceRenderer,
   now: number,
 ): Promise<Refusal | null> {
   const groupId = groupOf(trigger);
@@ -80,7 +91,7 @@ export async function checkMessages(
   }
   for (const [index, { send }] of steps.entries()) {
     if (send === undefined) continue;
-    const refusal = await checkMessage(tables, sender, trigger, send, htmlReader, now);
+    const refusal = await checkMessage(tables, sender, trigger, send, renderer, now);
     if (refusal !== null) return inStep(refusal, index);
   }
   return null;
@@ -91,7 +102,7 @@ async function checkMessage(
   sender: Sender,
   trigger: SequenceTrigger,
   send: SequenceSend,
-  htmlReader: HtmlReader,
+  { htmlReader, marksReader, threads }: SequenceRenderer,
   now: number,
 ): Promise<Refusal | null> {
   const { account } = sender;
@@ -103,16 +114,20 @@ async function checkMessage(
   if (isRefusal(parsed)) return parsed;
   const domain = checkDomain(tables, sender, parsed);
   if (isRefusal(domain)) return domain;
-  const content = resolveTemplate(tables, sender, parsed.source);
+  const source = resolveTemplate(tables, sender, parsed.source);
+  if (isRefusal(source)) return source;
+  const isOptional = isOptionalIn(trigger);
+  const content = await renderLiquidContent(threads, account.account_id, source, variables, isOptional);
   if (isRefusal(content)) return content;
-  await inSlices(parseContentInSteps(content, htmlReader), account.account_id);
-  const prepared = prepareTemplate(tables, account, parsed, content, htmlReader);
+  const reader = isLiquid(source) ? marksReader : htmlReader;
+  await inSlices(parseContentInSteps(content, reader), account.account_id);
+  const prepared = prepareTemplate(tables, account, parsed, content, reader);
   if (isRefusal(prepared)) return prepared;
   const misread =
     foreignSyntaxRefusal(prepared.parts) ??
     misnamedRefusal(prepared.parts, (name) => Object.hasOwn(variables, name) || isCustomField(name));
   if (misread !== null) return misread;
-  const optional = new Set(namesOf(prepared.parts).filter(isOptionalIn(trigger)));
+  const optional = new Set(namesOf(prepared.parts).filter(isOptional));
   const tried = await inSlices(renderPreparedInSteps(prepared, variables, optional), account.account_id);
   return isRefusal(tried) ? tried : null;
 }

@@ -23,6 +23,7 @@ import type { KnownContact } from '../../store/contacts/contacts.ts';
 import type { Context } from '../../store/context.ts';
 import type { NamedPageFilter, Page } from '../../store/rows/page.ts';
 import type { Tables } from '../../store/tables.ts';
+import type { TemplateThreads } from '../../templates/thread/threads.ts';
 import { checkMessages, senderOf } from './mail.ts';
 import { OBSTACLES, type Obstacle, type SequenceRunner } from './run.ts';
 
@@ -76,12 +77,14 @@ export function createSequences(
   {
     onChange,
     obstacle,
+    threads,
   }: {
     onChange(): void;
     obstacle: SequenceRunner['obstacle'];
+    threads: TemplateThreads;
   },
 ) {
-  const htmlReader = createHtmlReader();
+  const renderer = { htmlReader: createHtmlReader(), marksReader: createHtmlReader('marks'), threads };
   const eventRates = createTokenBuckets(clock, EVENT_RATE, MAX_RATED_ACCOUNTS);
   const contactEventRates = createTokenBuckets(clock, CONTACT_EVENT_RATE, MAX_RATED_CONTACTS);
 
@@ -94,7 +97,7 @@ export function createSequences(
     if (account === null) throw new Error(`the account ${accountId} does not exist`);
     if (!definition.steps.some(({ send }) => send !== undefined))
       return invalid('steps', 'must send at least one message');
-    return checkMessages(tables, senderOf(account, allowFrom), definition, htmlReader, clock.now());
+    return checkMessages(tables, senderOf(account, allowFrom), definition, renderer, clock.now());
   }
 
   function detailOf(all: Tables, row: SequenceRow): SequenceDetail {

@@ -6,6 +6,7 @@ import { createRecorder } from '../../events/record.ts';
 import { line, lines } from '../../http/api/fields.ts';
 import { parseInput } from '../../http/validation/parse.ts';
 import type { CampaignRow } from '../../store/campaigns/campaigns.ts';
+import { createTemplateThreads } from '../../templates/thread/threads.ts';
 import { asJson, createCommand, createGroup, noteMore, ofAccount, option, rowLimit } from '../command.ts';
 import { type CliContext, FAILED, type Opened, USAGE } from '../context.ts';
 import { readTextFile } from '../input-files.ts';
@@ -150,6 +151,7 @@ function sendingOf(deps: Opened): CampaignSending {
     publicUrl: deps.config.public.url,
     recorder: createRecorder(deps),
     pressure: { refusal: () => null },
+    threads: createTemplateThreads(deps.log),
     onChange: () => {},
   });
 }

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import type { SequenceStep } from '../../audience/sequences/definition.ts';
 import { createSequences, type Sequences } from '../../campaigns/sequences/sequences.ts';
 import { presentSequence, type Sequence } from '../../http/api/sequences.ts';
+import { createTemplateThreads } from '../../templates/thread/threads.ts';
 import { asJson, createCommand, createGroup, noteMore, ofAccount, rowLimit } from '../command.ts';
 import { type CliContext, FAILED } from '../context.ts';
 import { alignedTable, fieldLines } from '../output/table.ts';
@@ -75,7 +76,12 @@ const ACTIONS = [
 
 /** The sequences of the command's database; the daemon moves people. */
 async function openSequences(context: CliContext, account: string): Promise<Sequences> {
-  return createSequences(await context.open({ account }), { onChange: () => {}, obstacle: () => null });
+  const deps = await context.open({ account });
+  return createSequences(deps, {
+    onChange: () => {},
+    obstacle: () => null,
+    threads: createTemplateThreads(deps.log),
+  });
 }
 
 function endedOf({ ended }: Sequence['people']): number {

@@ -171,6 +171,7 @@ export const campaignContent = z
     subject: z.string(),
     html: z.string(),
     text: z.string().nullable().describe('`null`: derived from the html.'),
+    syntax: z.enum(['simple', 'liquid']),
   })
   .meta({ id: 'CampaignContent' });
 
@@ -190,14 +191,16 @@ function content(sending: CampaignSending): Route {
         subject: 'Spring is here, {{firstName}}',
         html: '<p><a href="https://shop.example.com/spring">Our spring collection</a></p>',
         text: null,
+        syntax: 'simple',
       },
     },
     refusals: ['CAMPAIGN_NOT_FOUND', 'INVALID_STATE'],
     handle: ({ caller, params: { campaignId } }) => {
       const found = sending.content(caller.accountId, campaignId);
       if (isRefusal(found)) return found;
-      const { from, replyTo, subject, html, text } = found;
-      return { campaignId, from, replyTo, subject, html, text };
+      const { from, replyTo, subject, html, text, liquid } = found;
+      const syntax = liquid === undefined ? ('simple' as const) : ('liquid' as const);
+      return { campaignId, from, replyTo, subject, html, text, syntax };
     },
   });
 }

@@ -58,6 +58,7 @@ export function createHtmlReader(
   }
 
   return {
+    syntax,
     reading,
     readingText,
     /** Parses a subject, which is short. */

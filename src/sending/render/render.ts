@@ -1,5 +1,12 @@
 import { type Work, withoutPause } from '../../core/concurrency/slices.ts';
-import { invalid, type Refusal, type RefusalDetail, refuse, shortened } from '../../core/refusal.ts';
+import {
+  invalid,
+  isRefusal,
+  type Refusal,
+  type RefusalDetail,
+  refuse,
+  shortened,
+} from '../../core/refusal.ts';
 import {
   type ComplianceVariables,
   complianceVariables,
@@ -64,6 +71,8 @@ export interface PreparedTemplate {
   service: ComplianceVariables;
   /** Compliance variables that the rendered HTML must show. */
   required: readonly RequiredVariable[];
+  /** In place of parts, of a template in Liquid: the variables of the service that it inserts. */
+  inserted?: readonly string[];
 }
 
 /** Parses a template and checks compliance, and the company address where it is used. */
@@ -85,7 +94,7 @@ export function* prepareTemplateInSteps(
   content: TemplateContent,
   htmlReader: HtmlReader,
 ): Work<PreparedTemplate | Refusal> {
-  const fault = subjectTemplateFault(content.subject);
+  const fault = subjectTemplateFault(content.subject, htmlReader.syntax === 'marks' ? 'marks' : 'variables');
   if (fault !== null) return invalid('subject', fault);
   const read = content.html === '' ? null : yield* htmlReader.reading(content.html);
   if (read?.template.tooLong === true) return tooManySlots('html');
@@ -100,14 +109,25 @@ export function* prepareTemplateInSteps(
     ...(read === null ? [] : [{ field: 'html', kind: 'html', template: read.template } as const]),
     ...(text === null ? [] : [{ field: 'text', kind: 'text', template: text } as const]),
   ];
+  const service = serviceOf(tables, account, send, content, namesOf(parts));
+  return isRefusal(service) ? service : { parts, service, required };
+}
+
+/** The values of the service's variables in no language; refused if `names` has one without a value. */
+export function serviceOf(
+  tables: Tables,
+  account: AccountRow,
+  send: TemplateContext,
+  content: Pick<TemplateContent, 'html'>,
+  names: readonly string[],
+): ComplianceVariables | Refusal {
   const service = serviceIn(tables, account, send, content, null);
-  if (namesOf(parts).some((name) => COMPANY_VARIABLES.includes(name) && !(name in service.html))) {
-    return refuse(
-      'COMPANY_ADDRESS_MISSING',
-      'The account has no company name and postal address yet: set them with PUT /web-setup/account',
-    );
-  }
-  return { parts, service, required };
+  return names.some((name) => COMPANY_VARIABLES.includes(name) && !(name in service.html))
+    ? refuse(
+        'COMPANY_ADDRESS_MISSING',
+        'The account has no company name and postal address yet: set them with PUT /web-setup/account',
+      )
+    : service;
 }
 
 /** The values of the service's variables in mail to a person with this language (a tag; null: unknown). */
@@ -142,8 +162,8 @@ export function prepareIn(
 }
 
 /** Whether the template inserts texts that have a language. */
-export function hasFooter({ parts }: Pick<PreparedTemplate, 'parts'>): boolean {
-  return parts.some(({ template }) => template.names.some(isInLanguage));
+export function hasFooter({ parts, inserted = [] }: Pick<PreparedTemplate, 'parts' | 'inserted'>): boolean {
+  return inserted.some(isInLanguage) || parts.some(({ template }) => template.names.some(isInLanguage));
 }
 
 function tooManySlots(field: string): Refusal {
@@ -203,7 +223,7 @@ function companyOf(account: AccountRow): { name: string; address: PostalAddress 
   return { name: account.company_name, address: JSON.parse(account.company_address) };
 }
 
-function complianceMissing(names: readonly string[], field: 'html' | 'text'): Refusal {
+export function complianceMissing(names: readonly string[], field: 'html' | 'text'): Refusal {
   const details = names.map((name): RefusalDetail => ({ field, message: `must include {{${name}}}`, name }));
   return refuse(
     'COMPLIANCE_TEMPLATE_MISSING',

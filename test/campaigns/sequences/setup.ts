@@ -1,3 +1,4 @@
+import { onTestFinished } from 'vitest';
 import type { AccountLimitDefaults } from '../../../src/accounts/limits.ts';
 import type { SequenceStep } from '../../../src/audience/sequences/definition.ts';
 import { createAudience } from '../../../src/audience/service.ts';
@@ -13,6 +14,7 @@ import { createAcceptance } from '../../../src/sending/accept.ts';
 import { createIdempotencyKeys } from '../../../src/sending/idempotency.ts';
 import { createOneClickNotice } from '../../../src/sending/one-click.ts';
 import type { Writer } from '../../../src/store/database/writer.ts';
+import { createTemplateThreads } from '../../../src/templates/thread/threads.ts';
 import { granted } from '../../support/refusal.ts';
 import { contentOf, heldClock, insertDomain, startStore } from '../../support/store.ts';
 
@@ -39,6 +41,8 @@ export async function startSequences(defaults: AccountLimitDefaults = {}) {
   const log = createLog({ level: 'silent', hashAddresses: true });
   const recorder = createRecorder({ clock, ids }, { onSuppressionChange: createStatusFollower(clock) });
   let pressure: Refusal | null = null;
+  const threads = createTemplateThreads(log);
+  onTestFinished(() => threads.stop());
 
   /** The parts of a process: its memory is lost when it is replaced. */
   const startProcess = (through: Pick<Writer, 'run'> = writer) => {
@@ -57,6 +61,7 @@ export async function startSequences(defaults: AccountLimitDefaults = {}) {
       leaseNow: (mail) => mail.map(() => null),
       accepted: () => {},
       announce: () => {},
+      threads,
     });
     const runner = createSequenceRunner(context, {
       accept,
@@ -66,7 +71,7 @@ export async function startSequences(defaults: AccountLimitDefaults = {}) {
     return {
       accept,
       runner,
-      sequences: createSequences(context, { onChange: () => {}, obstacle: runner.obstacle }),
+      sequences: createSequences(context, { onChange: () => {}, threads, obstacle: runner.obstacle }),
       audience: createAudience(context, { recorder, mayAdd: store.limits.mayAdd, responsesKeptMs: DAY }),
     };
   };

@@ -12,6 +12,7 @@ import type { Rate } from '../../../src/core/token-bucket.ts';
 import { createAcceptance } from '../../../src/sending/accept.ts';
 import { createIdempotencyKeys } from '../../../src/sending/idempotency.ts';
 import { createSubmission } from '../../../src/smtp/submission/submission.ts';
+import { createTemplateThreads } from '../../../src/templates/thread/threads.ts';
 import { type ClientOptions, type SmtpClient, smtpClient } from '../../support/smtp-client.ts';
 import { contentOf, heldClock, startStore } from '../../support/store.ts';
 import { startParser } from '../mx/setup.ts';
@@ -46,6 +47,7 @@ export async function startSubmission(
     leaseNow: (mail) => mail.map(() => null),
     accepted: () => {},
     announce: () => {},
+    threads: createTemplateThreads(createLog({ level: 'silent', hashAddresses: false })),
   });
   const context = {
     config: {

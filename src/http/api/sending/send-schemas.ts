@@ -86,6 +86,14 @@ export const commonSendFields = {
         'Plain text version; derived from the html if absent. Without html the message is text only, and the text must contain both variables, which insert text here (or their aliases `{{company_address_text}}` and `{{unsubscribe_email_text}}`).',
     })
     .optional(),
+  syntax: z
+    .enum(['simple', 'liquid'])
+    .meta({
+      id: 'MessageSyntax',
+      description:
+        'Syntax of subject, html and text. `simple`, the default: `{{name}}` and `{{name|default}}`. `liquid`: conditions, loops, filters and partials. A template has its own.',
+    })
+    .optional(),
   templateId: z
     .string()
     .max(100)
