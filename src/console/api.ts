@@ -33,6 +33,8 @@ export class ApiError extends Error {
   readonly reason: string;
   /** The permission that the role lacks; '' if that is not the reason. */
   readonly permission: string;
+  /** What the details say, in words of the server. */
+  readonly names: readonly string[];
   readonly requestId: string;
 
   constructor(status: number, envelope: Partial<FailureEnvelope>) {
@@ -42,13 +44,18 @@ export class ApiError extends Error {
     const detail = envelope.error?.details?.[0];
     this.reason = typeof detail?.reason === 'string' ? detail.reason : '';
     this.permission = this.reason === 'PERMISSION' && typeof detail?.name === 'string' ? detail.name : '';
+    this.names = (envelope.error?.details ?? []).map(({ message }) => String(message ?? ''));
     this.requestId = envelope.requestId ?? '';
   }
 }
 
 interface FailureEnvelope {
   success: false;
-  error: { code: string; message: string; details?: { reason?: unknown; name?: unknown }[] };
+  error: {
+    code: string;
+    message: string;
+    details?: { reason?: unknown; name?: unknown; message?: unknown }[];
+  };
   requestId: string;
 }
 

@@ -21,6 +21,7 @@ export const PAGES: readonly PageEntry[] = [
   { path: 'campaigns', title: 'page.campaigns', group: 'marketing', icon: 'megaphone', count: 'campaigns' },
   { path: 'sequences', title: 'page.sequences', group: 'marketing', icon: 'route' },
   { path: 'templates', title: 'page.templates', group: 'marketing', icon: 'file-text' },
+  { path: 'media', title: 'page.media', group: 'marketing', icon: 'image' },
   { path: 'domains', title: 'page.domains', group: 'build', icon: 'globe', count: 'domains' },
   { path: 'keys', title: 'page.keys', group: 'build', icon: 'key-round', needs: 'keys' },
   { path: 'webhooks', title: 'page.webhooks', group: 'build', icon: 'webhook', count: 'webhooks' },
@@ -80,6 +81,7 @@ const TemplateListPage = lazyPage(() =>
 const TemplatePage = lazyPage(() =>
   import('./pages/templates/template-editor.tsx').then((module) => module.TemplatePage),
 );
+const MediaPage = lazyPage(() => import('./pages/media/media.tsx').then((module) => module.MediaPage));
 const CampaignListPage = lazyPage(() =>
   import('./pages/campaigns/campaign-list.tsx').then((module) => module.CampaignListPage),
 );
@@ -178,6 +180,7 @@ export function CurrentPage({ segments }: { segments: string[] }) {
   if (page === 'templates' && id === undefined) return <TemplateListPage />;
   if (page === 'templates' && id !== undefined && more === undefined)
     return <TemplatePage key={id} templateId={id} />;
+  if (page === 'media' && id === undefined) return <MediaPage />;
   if (page === 'campaigns' && id === undefined) return <CampaignListPage />;
   if (page === 'campaigns' && id !== undefined && more === undefined)
     return <CampaignPage key={id} campaignId={id} />;

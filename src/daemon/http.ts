@@ -159,6 +159,7 @@ export async function startHttp(base: DaemonBase, parts: HttpParts) {
     resolver: parts.resolver,
     acceptance: parts.acceptance,
     webhooks: parts.webhooks,
+    mediaFiles: parts.mediaFiles,
     routes,
     document: http.document,
     concurrencyOf,

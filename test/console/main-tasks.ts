@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
 import type { ApiClient, CreatedDomain } from '../support/api-client.ts';
+import { png } from '../support/images.ts';
 import type { InProcess } from '../support/in-process-daemon.ts';
 import { PLATFORM } from '../support/in-process-daemon.ts';
 import type { Input } from './input.ts';
@@ -234,6 +235,19 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
       await page.getByRole('button', { name: 'Pause' }).waitFor();
       const { data } = await client.get<{ sequences: object[] }>('/web-setup/sequences');
       expect(data.sequences).toMatchObject([{ name: 'After sign-up', status: 'active' }]);
+    },
+  },
+  media: {
+    page: 'Images',
+    does: 'finds an image by its name',
+    run: async ({ page, input, client }) => {
+      await client.call('POST', '/web-setup/media?name=harbor.png', {
+        rawBody: png(),
+        headers: { 'Content-Type': 'image/png' },
+      });
+      await input.enter(page.getByRole('searchbox', { name: 'Search by name' }), 'harbor');
+      await input.press(page.getByRole('button', { name: /^harbor\.png/ }));
+      await page.getByRole('dialog', { name: 'harbor.png' }).waitFor();
     },
   },
   templates: {

@@ -6,11 +6,12 @@ import { formatListen, parseListen } from '../../config/setting-types.ts';
 import { programVersion } from '../../config/version.ts';
 import { errorCode } from '../../core/errors.ts';
 import { OperatorFault } from '../../core/operator-fault.ts';
-import { isRefusal } from '../../core/refusal.ts';
+import { isRefusal, refuse } from '../../core/refusal.ts';
 import { isLoopback } from '../../dns/address-kinds.ts';
 import type { Resolver } from '../../dns/resolver.ts';
 import type { InstallationAttention } from '../../doctor/installation-attention.ts';
 import { presentEvent } from '../../events/feed.ts';
+import { linkOfFileName, type MediaFiles } from '../../media/files.ts';
 import { createAudit } from '../../people/audit.ts';
 import { createPasswordCredentials } from '../../people/credentials.ts';
 import { createOidc } from '../../people/oidc.ts';
@@ -24,14 +25,18 @@ import type { Context } from '../../store/context.ts';
 import type { Webhooks } from '../../webhooks/service.ts';
 import { createHostCheck } from '../allowed-hosts.ts';
 import { type Application, createApplication } from '../application.ts';
+import { whenClosed } from '../call-signals.ts';
 import { createCallerAddresses, createTrust } from '../caller-address.ts';
 import { respond } from '../front.ts';
 import { createListener, type HttpConnectionLimits, refuseInvalid } from '../listener.ts';
 import { openHandler } from '../open-handler.ts';
 import { pageKeysOf } from '../page-keys.ts';
 import { oneAtATime } from '../pipelining.ts';
+import { mediaHeaders } from '../public/media.ts';
+import { refusalResponse } from '../responses.ts';
 import type { OpenRoute, Route } from '../route.ts';
 import { type NamedOperation, type Operation, type OperationGroup, type RequestState } from '../router.ts';
+import { matchesTag } from '../static-page.ts';
 import { type AccessRule, type ConsoleAccess, createConsoleAccess } from './access.ts';
 import { attentionRoutes } from './attention-routes.ts';
 import { auditRoutes } from './audit-routes.ts';
@@ -63,6 +68,7 @@ export interface ConsoleServices {
   /** Accepts test messages. */
   acceptance: Acceptance;
   webhooks: Pick<Webhooks, 'health'>;
+  mediaFiles: MediaFiles;
   /** All routes of the API. */
   routes: readonly Route[];
   /** The OpenAPI document of the API. */
@@ -305,6 +311,7 @@ function assemble(
       { ...previewContent, handler: frameHandler(previewContent.handler) },
       ...routes.map(apiOperation),
       documentOperation(services.document, access),
+      imageOperation(services.mediaFiles),
     ],
     oidc: oidcPages(context, { oidc, sessions, signIn, url }),
     closeOidc: oidc.close,
@@ -323,6 +330,34 @@ function documentOperation(route: OpenRoute, access: ConsoleAccess): Operation {
       const caller = access.authenticate(incoming, { access: 'person' });
       return isRefusal(caller) ? caller : null;
     }),
+  };
+}
+
+/**
+ * `/console/images/{file}`: images of accounts for pages of the console, which show nothing of other hosts. Without a session:
+ * elements of a page send no page token, and nobody can guess the address, which mail contains.
+ */
+function imageOperation(files: MediaFiles): Operation {
+  return {
+    method: 'GET',
+    operationId: 'getConsoleImage',
+    path: '/console/images/{file}',
+    handler: async ({ params, req, res, requestId }) => {
+      const media = files.find(linkOfFileName(params['file'] ?? ''));
+      const headers = media === null ? null : mediaHeaders(media);
+      if (media !== null && headers !== null && matchesTag(req.headers['if-none-match'], headers.ETag))
+        return { status: 304, contentType: '', body: '', headers };
+      const file = media === null ? null : await files.open(media);
+      if (file === null || headers === null)
+        return refusalResponse(refuse('NOT_FOUND', 'There is no such image'), requestId);
+      if (file === 'busy')
+        return refusalResponse(
+          refuse('UNAVAILABLE', 'Too many images are being sent', { retryAfter: 1 }),
+          requestId,
+        );
+      whenClosed(res, file.close);
+      return { status: 200, contentType: headers['Content-Type'], body: file.bytes, headers };
+    },
   };
 }
 

@@ -46,7 +46,10 @@ function fileResponse({ bytes, close }: MediaFile, headers: Record<string, strin
 }
 
 /** The headers of an image: shown as nothing but an image, also when its address is opened. */
-export function mediaHeaders({ type, digest }: DescribedMedia): Record<string, string> & { ETag: string } {
+export function mediaHeaders({ type, digest }: DescribedMedia): Record<string, string> & {
+  ETag: string;
+  'Content-Type': string;
+} {
   return {
     'Content-Type': type,
     'Cache-Control': 'public, max-age=31536000, immutable',

@@ -15,6 +15,7 @@ import { createResolver } from '../../../src/dns/resolver.ts';
 import { createConsole } from '../../../src/http/console/console.ts';
 import { buildingDocument, openApiRoute } from '../../../src/http/openapi/openapi.ts';
 import { type Caller, type Route, routesOf } from '../../../src/http/route.ts';
+import { createMediaFiles } from '../../../src/media/files.ts';
 import { createPeople, type Invited } from '../../../src/people/people.ts';
 import { createWriter } from '../../../src/store/database/writer.ts';
 import type { MemberRole } from '../../../src/store/people/people.ts';
@@ -129,6 +130,7 @@ export async function startConsole(options: TestConsoleOptions = {}) {
     passwordLogCost: 4,
     acceptance: { accept: async () => refuse('UNAVAILABLE', 'This console sends no mail') },
     webhooks: { health: async () => [] },
+    mediaFiles: createMediaFiles({ tables, reader }),
     routes: options.routes?.(reader) ?? SAMPLE_ROUTES,
     document: openApiRoute(async () =>
       withoutPause(buildingDocument({ routes: SAMPLE_ROUTES, openRoutes: [], version: '1.2.3' })),

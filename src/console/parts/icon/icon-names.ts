@@ -36,6 +36,7 @@ export const ICON_NAMES = [
   'upload',
   'copy',
   'eye',
+  'image',
   'pause',
   'play',
   'rotate-cw',

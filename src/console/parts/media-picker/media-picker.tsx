@@ -1,0 +1,44 @@
+import type { ComponentChildren } from 'preact';
+import { useTexts } from '../../texts.ts';
+import { Drawer } from '../drawer.tsx';
+import { Icon } from '../icon/icon.tsx';
+import { type Media, MediaLibrary } from './media-library.tsx';
+
+export type { Media };
+
+interface MediaPickerProps {
+  /** Called with an image that was chosen, or uploaded: `url` is its address for recipients, `alt` its description. */
+  onChoose: (media: Media) => void;
+  /** What the button shows. Default: "Choose an image". */
+  button?: ComponentChildren;
+  buttonClass?: string;
+}
+
+/** A button that opens the images of the account in a drawer; choosing one closes it. */
+export function MediaPicker({ onChoose, button, buttonClass = 'button' }: MediaPickerProps) {
+  const { t } = useTexts();
+  return (
+    <Drawer
+      title={t('media.pick')}
+      buttonClass={buttonClass}
+      drawerClass="media-drawer"
+      button={
+        button ?? (
+          <>
+            <Icon name="image" />
+            {t('media.pick')}
+          </>
+        )
+      }
+    >
+      {(close) => (
+        <MediaLibrary
+          onChoose={(media) => {
+            onChoose(media);
+            close();
+          }}
+        />
+      )}
+    </Drawer>
+  );
+}
