@@ -143,7 +143,7 @@ const PREHEADER_LENGTH = 110;
 function preheaderHtml(text: string): string {
   if (text.trim() === '') return '';
   const filler = '&#847;&zwnj;&nbsp;'.repeat(Math.max(0, PREHEADER_LENGTH - text.length) >> 1);
-  return `<div style="display:none;max-height:0;max-width:0;overflow:hidden;opacity:0;mso-hide:all">${textHtml(text)}${filler}</div>\n`;
+  return `<div style="display:none;max-height:0;max-width:0;overflow:hidden;opacity:0;mso-hide:all"><span>${textHtml(text)}</span>${filler}</div>\n`;
 }
 
 function table(attributes: string, style: string, rows: string): string {

@@ -184,7 +184,9 @@ describe('the HTML of a design', () => {
 
   it('hides its preheader', () => {
     const html = renderDesign(DESIGN);
-    expect(html).toMatch(/<div style="display:none;[^"]*mso-hide:all">What is new, \{\{firstName\|there\}\}/);
+    expect(html).toMatch(
+      /<div style="display:none;[^"]*mso-hide:all"><span>What is new, \{\{firstName\|there\}\}/,
+    );
     expect(textFromHtml(html)).not.toContain('What is new');
   });
 
