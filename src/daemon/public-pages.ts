@@ -2,6 +2,7 @@ import { Counter } from 'prom-client';
 import type { Audience } from '../audience/service.ts';
 import { createCertificates } from '../certificates/keeper.ts';
 import { programVersion } from '../config/version.ts';
+import { createDescribeCopy, type DescribeCopy } from '../delivery/prepare.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import { stsPolicyDomain } from '../domains/names.ts';
 import { createLinkHosts } from '../domains/platform/link-hosts.ts';
@@ -69,7 +70,11 @@ export async function startPublicPages(
   onStop(() => media.background.stop());
   const mediaFiles = createMediaFiles(base);
   let sending: SignUpSending | null = null;
+  const describeCopy: DescribeCopy = (message, domain) =>
+    // The port is known when a page is requested.
+    createDescribeCopy({ config, tokens, publicUrl: publicPages.url() })(message, domain);
   const publicPages = createPublicPages(base, {
+    describeCopy,
     audience,
     accept: () => sending?.accept ?? null,
     storageRefusal: (accountId) => sending?.storageRefusal(accountId) ?? null,

@@ -84,6 +84,7 @@ export function createDescribeCopy({ config, tokens, publicUrl }: PrepareDeps): 
       recipient: message.recipient,
       unsubscribeUrl: `${base}/u/${signed.unsubscribeUrl(mail)}`,
       reportAbuseUrl: `${base}/r/${signed.reportUrl(mail)}`,
+      viewUrl: `${base}/v/${signed.viewUrl(mail)}`,
       unsubscribeAddress: `${signed.unsubscribe(id)}@${customerReturnHost(domain)}`,
       signedId: signed.signedId(id),
       feedbackAddress: `${signed.feedback(id)}@${customerReturnHost(domain)}`,

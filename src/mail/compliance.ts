@@ -86,6 +86,7 @@ const PLACEHOLDERS = {
   unsubscribe_url: 'unsubscribeUrl',
   report_abuse_url: 'reportAbuseUrl',
   preferences_url: 'preferencesUrl',
+  view_url: 'viewUrl',
   company_name: 'companyName',
   company_address: 'companyAddress',
   sender_email: 'senderEmail',
@@ -324,6 +325,7 @@ function computeVariables(
     unsubscribe_url: MARKS.unsubscribeUrl,
     report_abuse_url: MARKS.reportAbuseUrl,
     preferences_url: MARKS.preferencesUrl,
+    view_url: MARKS.viewUrl,
     recipient_email: MARKS.recipient,
     sender_email: escapeHtml(from),
     company_name: escapeHtml(name ?? ''),
@@ -337,11 +339,13 @@ function computeVariables(
     unsubscribe_url: MARKS.unsubscribeUrl,
     report_abuse_url: MARKS.reportAbuseUrl,
     preferences_url: MARKS.preferencesUrl,
+    view_url: MARKS.viewUrl,
   };
   const text: Partial<Record<ServiceVariable, string>> = {
     unsubscribe_url: MARKS.unsubscribeUrl,
     report_abuse_url: MARKS.reportAbuseUrl,
     preferences_url: MARKS.preferencesUrl,
+    view_url: MARKS.viewUrl,
   };
   const needed = new Set(parseTemplate(templates.company_address).names.map(placeholderOf));
   // A template with a literal address is the address of an account that has none.

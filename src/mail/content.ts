@@ -91,6 +91,8 @@ export interface CopyDetails {
   recipient: string;
   unsubscribeUrl: string;
   reportAbuseUrl: string;
+  /** The page that shows the message; undefined: none. */
+  viewUrl?: string;
   /** Address for the `mailto:` form of List-Unsubscribe; null when no return path domain can receive it. */
   unsubscribeAddress: string | null;
   /** Signed token of the message id, for the X-Postrider-Id field. */
@@ -111,6 +113,7 @@ export const MARKS = {
   unsubscribeUrl: '\u0000u\u0000',
   reportAbuseUrl: '\u0000r\u0000',
   preferencesUrl: '\u0000p\u0000',
+  viewUrl: '\u0000v\u0000',
   recipient: '\u0000e\u0000',
 } as const;
 
@@ -124,7 +127,9 @@ function preferencesUrlOf(unsubscribeUrl: string): string {
 /** Replaces the marks by the values of one copy. In HTML they are escaped for attributes and element content alike. */
 export function personalize(
   source: string,
-  copy: Pick<CopyDetails, 'recipient' | 'unsubscribeUrl' | 'reportAbuseUrl'> & { preferencesUrl?: string },
+  copy: Pick<CopyDetails, 'recipient' | 'unsubscribeUrl' | 'reportAbuseUrl' | 'viewUrl'> & {
+    preferencesUrl?: string;
+  },
   kind: 'html' | 'text',
 ): string {
   if (!source.includes('\u0000')) return source;
@@ -132,6 +137,7 @@ export function personalize(
   const values: Record<string, string> = {
     [MARKS.unsubscribeUrl]: encode(copy.unsubscribeUrl),
     [MARKS.reportAbuseUrl]: encode(copy.reportAbuseUrl),
+    [MARKS.viewUrl]: encode(copy.viewUrl ?? ''),
     [MARKS.recipient]: encode(copy.recipient),
   };
   // Few contents have this one.

@@ -153,9 +153,9 @@ const LATIN = 'x';
 const ARABIC = 'س';
 /** Represents a tracked address, and the pixel. */
 const addressMark = (index: number): string => `\u0000a${index}\u0000`;
-const PIXEL_MARK = '\u0000p\u0000';
+const PIXEL_MARK = '\u0000i\u0000';
 /** All of these marks in the HTML. */
-const OWN_MARK = /x\0(\d+)\0x|\0a(\d+)\0|\0p\0/g;
+const OWN_MARK = /x\0(\d+)\0x|\0a(\d+)\0|\0i\0/g;
 
 /** Letters and digits, in words with one space, hyphen or full stop between them: never read as HTML, and never collapsed. */
 const SIMPLE = /^[\p{L}\p{N}]+(?:[ .-][\p{L}\p{N}]+)*$/u;

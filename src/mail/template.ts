@@ -38,6 +38,7 @@ export const SERVICE_VARIABLES = [
   'unsubscribe_url',
   'report_abuse_url',
   'preferences_url',
+  'view_url',
   'company_address',
 ] as const;
 

@@ -25,6 +25,8 @@ export interface AccountTokens {
   unsubscribeUrl(mail: SentMail): string;
   /** Last part of a report-abuse page's URL. */
   reportUrl(mail: SentMail): string;
+  /** Last part of the URL of the page that shows the message. */
+  viewUrl(mail: SentMail): string;
   /** Last part of an open-tracking pixel's URL, without file extension. */
   openUrl(id: string): string;
   /** Last part of the URL that confirms a sign-up. */
@@ -77,8 +79,8 @@ export interface ImportedTokenKey {
   key: Buffer;
 }
 
-/** Purposes of the tokens in URLs: `/u/`, `/r/`, `/c/`, `/o/` and `/k/`. */
-const URL_PURPOSES = ['unsubscribe', 'report', 'click', 'open', 'sign-up'] as const;
+/** Purposes of the tokens in URLs: `/u/`, `/r/`, `/c/`, `/o/`, `/k/` and `/v/`. */
+const URL_PURPOSES = ['unsubscribe', 'report', 'click', 'open', 'sign-up', 'view'] as const;
 type UrlPurpose = (typeof URL_PURPOSES)[number];
 
 /** Purposes of the tokens in addresses, and what precedes the token. */
@@ -239,6 +241,7 @@ export function createTokens(seal: Pick<Seal, 'derive'>, accounts: TokenAccounts
     signedId: readAddress('message-id'),
     unsubscribeUrl: readMail('unsubscribe'),
     reportUrl: readMail('report'),
+    viewUrl: readMail('view'),
     openUrl: (token: string): TrackedMessage | null => {
       const verified = readUrl('open', token);
       const id = verified && unpackId(verified.payload);
@@ -288,6 +291,7 @@ function accountTokens(tag: Buffer, keys: Keys): AccountTokens {
     signedId: address('message-id'),
     unsubscribeUrl: (mail) => url('unsubscribe', packSentMail(mail)),
     reportUrl: (mail) => url('report', packSentMail(mail)),
+    viewUrl: (mail) => url('view', packSentMail(mail)),
     openUrl: (id) => url('open', packId(id)),
     signUp: ({ groupId, email, firstName, lastName, at, language }) => {
       const parts = [groupId, email, firstName, lastName, at, ...(language === null ? [] : [language])];

@@ -70,6 +70,7 @@ export function* renderPreviewInSteps(
     recipient: content.to,
     unsubscribeUrl: 'https://example.com/unsubscribe',
     preferencesUrl: 'https://example.com/preferences',
+    viewUrl: 'https://example.com/view',
     reportAbuseUrl: 'https://example.com/report-abuse',
   };
   const missing = new Set<string>();

@@ -48,6 +48,13 @@ describe('the prepared parts of a copy', () => {
     ['short HTML', '<p>Hello {0}</p>'],
     ['Cyrillic text', `<p>Привет, {0}</p>\n`.repeat(50)],
     ['HTML with marks', `<p>{0}</p>\n<a href="${MARKS.unsubscribeUrl}">Unsubscribe</a> ${MARKS.recipient}`],
+    [
+      'HTML with the links of the service',
+      Object.values(MARKS)
+        .filter((mark) => mark !== MARKS.recipient)
+        .map((mark) => `<p>{0}</p>\n<a href="${mark}">x</a>\n`)
+        .join(''),
+    ],
   ])('of %s are used, and result in the same message', (_, html) => {
     for (const tracking of TRACKINGS) {
       for (const value of ['Ann', 'Ann-Marie van Dijk', 'José', 'Анна', '7']) {

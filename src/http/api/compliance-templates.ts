@@ -13,7 +13,7 @@ import { pageOf, pagesBySeq, pagingWide, seqEnd } from './paging.ts';
 
 const route = routesOf({ tag: 'Compliance templates', scope: 'setup', permissions: ['read', 'prepare'] });
 const CONTENT_DESCRIPTION =
-  'May contain `{{unsubscribe_url}}`, `{{report_abuse_url}}`, `{{preferences_url}}`, `{{company_name}}`, `{{company_address}}`, `{{sender_email}}` and `{{recipient_email}}`, also written as `{{unsubscribeUrl}}` and so on. A reader must see or can follow: for `unsubscribe` `{{unsubscribe_url}}`; for `report_abuse` `{{report_abuse_url}}`, `{{sender_email}}` or a `mailto:` link; for `company_address` `{{company_address}}` or a literal address, which then stands in for that of the account.';
+  'May contain `{{unsubscribe_url}}`, `{{report_abuse_url}}`, `{{preferences_url}}`, `{{view_url}}`, `{{company_name}}`, `{{company_address}}`, `{{sender_email}}` and `{{recipient_email}}`, also written as `{{unsubscribeUrl}}` and so on. A reader must see or can follow: for `unsubscribe` `{{unsubscribe_url}}`; for `report_abuse` `{{report_abuse_url}}`, `{{sender_email}}` or a `mailto:` link; for `company_address` `{{company_address}}` or a literal address, which then stands in for that of the account.';
 
 const name = resourceName;
 const type = z.enum(COMPLIANCE_KINDS).meta({ id: 'ComplianceType' });

@@ -1,5 +1,6 @@
 import { Counter } from 'prom-client';
 import type { Config } from '../../config/schema.ts';
+import type { DescribeCopy } from '../../delivery/prepare.ts';
 import type { OnSuppressionChange, Recorder } from '../../events/record.ts';
 import { createVisits } from '../../events/visits.ts';
 import type { Tokens } from '../../mail/tokens.ts';
@@ -19,12 +20,14 @@ import { createPublicServer } from './server.ts';
 import { type SignUpServices, signUpRoutes } from './sign-up.ts';
 import { clickRoute, openRoute } from './tracking.ts';
 import { unsubscribeRoute } from './unsubscribe.ts';
+import { viewRoute } from './view.ts';
 
 /** What the public pages show and record. */
 export interface PublicServices extends Pick<SignUpServices, 'audience' | 'accept' | 'storageRefusal'> {
   recorder: Recorder;
   tokens: Tokens;
   mediaFiles: MediaFiles;
+  describeCopy: DescribeCopy;
   unsubscribing: Unsubscribing;
   onSuppressionChange: OnSuppressionChange;
   /** Whether a host is the link host of a verified customer domain. */
@@ -37,7 +40,7 @@ export interface PublicServices extends Pick<SignUpServices, 'audience' | 'accep
   certificates: { contextFor: ContextFor; challengeAnswer(token: string): string | null } | null;
 }
 
-type PublicContext = Pick<Context, 'clock' | 'log' | 'registry' | 'tables' | 'writer'> & {
+type PublicContext = Pick<Context, 'clock' | 'log' | 'reader' | 'registry' | 'tables' | 'writer'> & {
   config: Pick<Config, 'public' | 'hostname'>;
 };
 
@@ -79,6 +82,7 @@ export function createPublicPages(context: PublicContext, services: PublicServic
         preferences: createPreferences(context, services),
       }),
       mediaRoute({ files: services.mediaFiles, hosts }),
+      viewRoute(context, { tokens, hosts, describeCopy: services.describeCopy }),
       reportRoute(context, { tokens, hosts, reportAbuse: createReportAbuse(context, services) }),
       ...(certificates === null ? [] : [challengeRoute(certificates.challengeAnswer)]),
       stsPolicyRoute(services.stsPolicyOf),

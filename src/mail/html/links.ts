@@ -233,7 +233,7 @@ function changingTracked(
 }
 
 function isServiceLink(href: string): boolean {
-  return [MARKS.unsubscribeUrl, MARKS.reportAbuseUrl, MARKS.preferencesUrl].some((mark) =>
+  return [MARKS.unsubscribeUrl, MARKS.reportAbuseUrl, MARKS.preferencesUrl, MARKS.viewUrl].some((mark) =>
     href.includes(mark),
   );
 }

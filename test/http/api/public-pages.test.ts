@@ -128,3 +128,71 @@ it('{{preferences_url}} leads to the preferences of the recipient, and a pause r
     400,
   );
 });
+
+describe('{{view_url}}', () => {
+  const HTML =
+    '<html><head><meta name="referrer" content="unsafe-url"></head><body><script>alert(1)</script>' +
+    '<p>Hello {{name}}, <a href="https://shop.test/a">shop</a> <a href="{{view_url}}">View</a></p>' +
+    '<img referrerpolicy="unsafe-url" src="https://shop.test/a.png"><p>{{company_address_html}} {{unsubscribe_email_html}}</p></body></html>';
+
+  const send = async (to: string) => {
+    const { data } = await client.post<{ messageId: string }>('/transactional/send', {
+      from: 'hello@shop.test',
+      to,
+      subject: 'Hello',
+      html: HTML,
+      templateVariables: { name: '<b>Grace</b>' },
+      enableClickTracking: true,
+      enableOpenTracking: true,
+    });
+    const path = `/web-setup/messages/${data.messageId}/content`;
+    const content = await client.get<{ html: string }>(path);
+    const [, link = ''] = /href="([^"]*\/v\/[^"]*)"/.exec(content.data.html) ?? [];
+    return { messageId: data.messageId, html: content.data.html, link };
+  };
+
+  it('shows the message as it was sent, without tracking and without scripts', async () => {
+    const { html, link } = await send('grace@example.net');
+    expect(html).toContain('/c/');
+    expect(html).toContain('/o/');
+    const page = await fetch(link);
+    const text = await page.text();
+    expect(page.status).toBe(200);
+    expect(text).toContain('Hello &lt;b&gt;Grace&lt;/b&gt;');
+    expect(text).toContain('<a href="https://shop.test/a">');
+    expect(text).toMatch(/href="[^"]*\/u\/[^"]*"/);
+    expect(text).not.toMatch(/\/[co]\/|unsafe-url"? src|name="referrer"/);
+    const policy = page.headers.get('content-security-policy') ?? '';
+    expect(policy).toMatch(/^default-src 'none';.* sandbox /);
+    expect(policy).not.toMatch(/allow-scripts|allow-same-origin|allow-forms|script-src/);
+    expect(Object.fromEntries(page.headers)).toMatchObject({
+      'cache-control': 'no-store',
+      'referrer-policy': 'no-referrer',
+      'x-robots-tag': 'noindex, nofollow',
+    });
+    const events = await client.allEvents({});
+    expect(JSON.stringify(events)).not.toMatch(/email_(?:opened|clicked)/);
+  });
+
+  it('opens with its own token only, and the unsubscribe page with another one', async () => {
+    const { html, link } = await send('grace@example.net');
+    const [, unsubscribe = ''] = /href="([^"]*\/u\/[^"]*)"/.exec(html) ?? [];
+    expect((await fetch(unsubscribe.replace('/u/', '/v/'))).status).toBe(404);
+    expect((await fetch(link.replace('/v/', '/u/'))).status).toBe(404);
+    expect((await fetch(`${link.slice(0, -3)}abc`)).status).toBe(404);
+  });
+
+  it('shows a page in the language of the recipient after the person was erased', async () => {
+    await client.post('/web-setup/contacts', { email: 'hedy@example.net', language: 'de' });
+    const { link } = await send('hedy@example.net');
+    expect((await fetch(link)).status).toBe(200);
+    await client.call('DELETE', '/web-setup/contacts/email:hedy@example.net?erase=true');
+    const page = await fetch(link, { headers: { 'Accept-Language': 'de' } });
+    const text = await page.text();
+    expect([page.status, text.includes('nicht mehr verfügbar'), text.includes('Grace')]).toEqual([
+      410,
+      true,
+      false,
+    ]);
+  });
+});

@@ -8,6 +8,7 @@ import { loadConfig } from '../../../src/config/load.ts';
 import { createLog } from '../../../src/core/log.ts';
 import { systemRandom } from '../../../src/core/random.ts';
 import { createSeal } from '../../../src/core/seal.ts';
+import { createDescribeCopy } from '../../../src/delivery/prepare.ts';
 import { presentEvent } from '../../../src/events/feed.ts';
 import { createPublicPages, type PublicServices } from '../../../src/http/public/public.ts';
 import { type SentMail, sentMailOf } from '../../../src/mail/sent-mail.ts';
@@ -41,11 +42,14 @@ export async function startPublic(
     log: createLog({ level: 'silent', hashAddresses: true }),
     registry,
     tables,
+    reader: createLocalReader(tables),
     writer,
   };
   const side = createPublicPages(context, {
     recorder,
     tokens,
+    describeCopy: (message, domain) =>
+      createDescribeCopy({ config: context.config, tokens, publicUrl: side.url() })(message, domain),
     mediaFiles: createMediaFiles({ tables, reader: createLocalReader(tables) }),
     unsubscribing,
     audience: { signUps: createSignUps(store, { recorder, mayAdd: () => null }) },

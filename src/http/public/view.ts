@@ -1,0 +1,118 @@
+import { inSlices, type Work } from '../../core/concurrency/slices.ts';
+import { isRefusal } from '../../core/refusal.ts';
+import type { DescribeCopy } from '../../delivery/prepare.ts';
+import { isErased } from '../../events/erased.ts';
+import { readableParts } from '../../mail/compose.ts';
+import type { CopyDetails, MessageContent } from '../../mail/content.ts';
+import { escapeHtml } from '../../mail/html/escape.ts';
+import { walkHtmlInSteps } from '../../mail/html/walk.ts';
+import type { SentMail } from '../../mail/sent-mail.ts';
+import type { Tokens } from '../../mail/tokens.ts';
+import { sentContent } from '../../sending/sent-content.ts';
+import type { Context } from '../../store/context.ts';
+import { createInFlight } from '../in-flight.ts';
+import { html } from './html.ts';
+import { pageResponse } from './layout.ts';
+import { plainLook } from './look.ts';
+import { isOwnHost, type PageHosts, redirectToPlatform } from './own-host.ts';
+import { partiesOf } from './parties.ts';
+import { faultPage, unknownLinkPage } from './plain-pages.ts';
+import { COMMON_HEADERS, type PublicRequest, type PublicResponse, type PublicRoute } from './response.ts';
+
+/*
+ * `/v/<token>`: a message as it was sent, for mail programs that do not show it well. Its links lead directly to their
+ * addresses, and opening it counts as nothing. The HTML is that of the sender: the policy forbids scripts, forms and frames,
+ * and `sandbox` separates it from the host.
+ */
+
+const MESSAGE_HEADERS: Readonly<Record<string, string>> = {
+  ...COMMON_HEADERS,
+  'Content-Type': 'text/html; charset=utf-8',
+  'Content-Security-Policy':
+    "default-src 'none'; style-src 'unsafe-inline' https:; font-src https:; img-src http: https: data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox allow-popups allow-popups-to-escape-sandbox",
+  'X-Frame-Options': 'DENY',
+};
+
+/** Images in the mail that are shown: those that no browser runs. */
+const INLINE_IMAGE = /^image\/(?:png|jpeg|gif|webp)$/i;
+
+/** A few messages of an account are shown at a time, as each is in memory until the client has read it; others wait. */
+export function viewRoute(
+  { reader, tables }: Pick<Context, 'reader' | 'tables'>,
+  {
+    tokens,
+    hosts,
+    describeCopy,
+  }: { tokens: Pick<Tokens, 'viewUrl'>; hosts: PageHosts; describeCopy: DescribeCopy },
+): PublicRoute {
+  const inFlight = createInFlight();
+
+  async function show(mail: SentMail, request: PublicRequest): Promise<PublicResponse> {
+    const { accountId, messageId } = mail;
+    const found = await reader.query(accountId, sentContent, { accountId, messageId });
+    const { message, domain, content } = found ?? { message: null, domain: null, content: null };
+    if (message === null || domain === null || content === null || isErased(message)) {
+      const { look, sender } = partiesOf(tables, mail, request.acceptLanguage);
+      return pageResponse(look, 410, 'view.gone', html`<p>${look.text('view.goneText', { sender })}</p>`);
+    }
+    const { tracking: _, ...copy } = describeCopy(message, domain);
+    const body = await inSlices(messagePage(content, copy), accountId);
+    return { status: 200, headers: { ...MESSAGE_HEADERS }, body };
+  }
+
+  return {
+    name: 'v',
+    methods: ['GET'],
+    handle: async (request) => {
+      const { token, host, acceptLanguage } = request;
+      const mail = tokens.viewUrl(token);
+      if (mail === null) return unknownLinkPage(plainLook(acceptLanguage));
+      if (!isOwnHost(hosts, host, mail.accountId)) return redirectToPlatform(hosts, `/v/${token}`);
+      const large = await inFlight.enterLargeResponse(mail.accountId);
+      if (isRefusal(large)) return faultPage(plainLook(acceptLanguage));
+      try {
+        return { ...(await show(mail, request)), onClosed: large.release };
+      } catch (error) {
+        large.release();
+        throw error;
+      }
+    },
+  };
+}
+
+/** The HTML of a copy with its inline images, else its text. */
+function* messagePage(content: MessageContent, copy: CopyDetails): Work<string> {
+  const parts = yield* readableParts(content, copy);
+  if (parts.html === null)
+    return `<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${escapeHtml(content.subject)}</title><pre style="white-space:pre-wrap;overflow-wrap:anywhere">${escapeHtml(parts.text ?? '')}</pre>`;
+  let page = yield* withoutReferrer(parts.html);
+  for (const { contentId, contentType, content: base64 } of content.attachments) {
+    if (contentId === undefined || !INLINE_IMAGE.test(contentType)) continue;
+    page = page.replaceAll(`cid:${contentId}`, `data:${contentType};base64,${base64}`);
+    yield;
+  }
+  return page;
+}
+
+/** Without what would send the address of the page to the hosts of images and links. */
+function* withoutReferrer(source: string): Work<string> {
+  const changes: { start: number; end: number }[] = [];
+  yield* walkHtmlInSteps(
+    source,
+    {
+      open: (name, attributes, spans, tagStart) => {
+        const isMeta = name === 'meta' && /^\s*referrer\s*$/i.test(attributes.get('name') ?? '');
+        const span = isMeta ? spans.get('name') : spans.get('referrerpolicy');
+        if (span !== undefined) changes.push({ start: tagStart + span.start, end: tagStart + span.end });
+      },
+    },
+    new Set(['name', 'referrerpolicy']),
+  );
+  let out = '';
+  let at = 0;
+  for (const { start, end } of changes) {
+    out += source.slice(at, start);
+    at = end;
+  }
+  return out + source.slice(at);
+}
