@@ -41,7 +41,7 @@ export default {
       name: 'console-knows-the-api-only',
       severity: 'error',
       from: { path: '^src/console/' },
-      to: { path: '^src/', pathNot: '^src/(console|http)/' },
+      to: { path: '^src/', pathNot: '^src/(console|http|mail/blocks)/' },
     },
     {
       name: 'console-is-bundled-separately',

@@ -23,7 +23,8 @@ if (totalCruised < FEWEST_FILES) {
   console.error(`Only ${totalCruised} files were examined: the check itself is broken`);
   process.exit(1);
 }
-// The application runs in browsers: it imports only types from the API, and may show text of the documentation.
+// The application runs in browsers: it imports types from the API, the pure modules that make HTML of blocks, and text of the
+// documentation.
 const consoleFiles = readdirSync('src/console', { recursive: true })
   .filter((name) => /\.tsx?$/.test(name))
   .map((name) => posix.join('src/console', name));
@@ -36,7 +37,12 @@ for (const file of consoleFiles) {
   for (const [, kind, specifier] of text.matchAll(/^(?:import|export)\b( type)?[^;']*'(\.[^']+)';/gm)) {
     const path = posix.join(posix.dirname(file), specifier);
     if (/^docs\/[\w-]+\.md\?raw$/.test(path)) continue;
-    if (path.startsWith('src/console/') || (kind !== undefined && path.startsWith('src/http/'))) continue;
+    if (
+      path.startsWith('src/console/') ||
+      path.startsWith('src/mail/blocks/') ||
+      (kind !== undefined && path.startsWith('src/http/'))
+    )
+      continue;
     console.error(`console-imports-types-only: ${file} -> ${path}`);
     process.exitCode = 1;
   }

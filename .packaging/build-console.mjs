@@ -7,6 +7,9 @@ import { consoleIcons } from './console-icons.mjs';
 
 /** Limit of the compressed bytes that are loaded before the application renders: the page, its styles and modules. */
 const MAX_FIRST_LOAD = 80 * 1024;
+/** Limit of the compressed bytes that the editor of blocks loads in addition to its page. */
+const MAX_BLOCK_EDITOR = 160 * 1024;
+const BLOCK_EDITOR = 'parts/block-editor/block-editor.tsx';
 /** Name of the file with the hash of the sources; without an extension, so that it is never served. */
 const SOURCES = 'sources';
 const TEXT = /\.(html|js|css|svg|json)$/;
@@ -46,10 +49,13 @@ export async function buildConsole(root, output) {
       brotliCompressSync(content, { params: { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY } }),
     );
   }
-  const size = firstLoad(chunks).reduce((sum, name) => sum + files.get(join(output, `${name}.gz`)).length, 0);
-  console.log(`console: the first load is ${(size / 1024).toFixed(1)} KiB (gzip)`);
-  if (size > MAX_FIRST_LOAD)
-    throw new Error(`The first load of the console is ${size} bytes, more than ${MAX_FIRST_LOAD}`);
+  const limit = (part, names, most) => {
+    const size = names.reduce((sum, name) => sum + files.get(join(output, `${name}.gz`)).length, 0);
+    console.log(`console: the ${part} is ${(size / 1024).toFixed(1)} KiB (gzip)`);
+    if (size > most) throw new Error(`The ${part} of the console is ${size} bytes, more than ${most}`);
+  };
+  limit('first load', firstLoad(chunks), MAX_FIRST_LOAD);
+  limit('editor of blocks', loadOf(BLOCK_EDITOR, chunks), MAX_BLOCK_EDITOR);
   const early = textsTooEarly(source, chunks);
   if (early.length > 0)
     throw new Error(`The first load of the console uses texts that are loaded with the pages; move them to texts/en.json: ${early.join(', ')}`);
@@ -92,6 +98,24 @@ function firstLoad(chunks) {
     for (const imported of byName.get(name).imports) add(imported);
   };
   for (const chunk of chunks) if (chunk.isEntry) add(chunk.fileName);
+  return [...names];
+}
+
+/** Names of the files that a module which is loaded later adds to the first load, with its styles. */
+function loadOf(module, chunks) {
+  const byName = new Map(chunks.map((chunk) => [chunk.fileName, chunk]));
+  const [entry] = chunks.filter(({ facadeModuleId }) => facadeModuleId?.endsWith(module));
+  if (entry === undefined) throw new Error(`The console has no chunk of ${module}`);
+  const early = new Set(firstLoad(chunks).filter((name) => name.endsWith('.js')));
+  const names = new Set();
+  const add = (name) => {
+    if (names.has(name) || early.has(name)) return;
+    names.add(name);
+    const { imports, viteMetadata } = byName.get(name);
+    for (const sheet of viteMetadata?.importedCss ?? []) names.add(sheet);
+    for (const imported of imports) add(imported);
+  };
+  add(entry.fileName);
   return [...names];
 }
 

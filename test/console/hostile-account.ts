@@ -5,6 +5,7 @@ import { DAY, systemClock } from '../../src/core/clock.ts';
 import { createIds } from '../../src/core/ids.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
+import type { Design } from '../../src/mail/blocks/design.ts';
 import type { ApiClient, CreatedDomain } from '../support/api-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { startGroup } from '../support/group.ts';
@@ -223,6 +224,19 @@ export async function startHostileAccount(): Promise<HostileAccount> {
       html: `${text('template content')}${FOOTER}`,
     });
     const { templateId } = stored.template;
+    daemon.tables.templates.insert({
+      account_id: client.accountId,
+      template_id: 'template_design',
+      name: 'Design',
+      type: null,
+      subject: null,
+      html: FOOTER,
+      text: null,
+      variables: null,
+      design: JSON.stringify(hostileDesign(text)),
+      created_at: Date.now(),
+      updated_at: Date.now(),
+    });
     const campaign = async (name: string): Promise<string> => {
       const { data: created } = await client.post<{ campaign: { campaignId: string } }>(
         '/web-setup/campaigns',
@@ -378,5 +392,30 @@ export async function startHostileAccount(): Promise<HostileAccount> {
       endpoint.close();
       endpoint.closeAllConnections();
     },
+  };
+}
+
+/** A design with markup in every text; requests with it would be refused, but it may come from a later version. */
+function hostileDesign(text: (field: string) => string): Design {
+  const linked = (part: string) => ({
+    type: 'text' as const,
+    text: part,
+    marks: [{ type: 'link' as const, attrs: { href: CODE_LINK } }],
+  });
+  const name = text('variable of a design');
+  const variable = { type: 'variable' as const, attrs: { name, default: text('default of a variable') } };
+  const content = [linked(text('text of a design')), variable];
+  return {
+    version: 1,
+    preheader: text('preheader'),
+    theme: { accent: '#2454d6', background: '#f1f3f7', text: '#1d2433', width: 600, font: 'system' },
+    blocks: [
+      { id: 'h', type: 'heading', level: 1, content: [linked(text('heading of a design'))] },
+      { id: 't', type: 'text', content: { type: 'doc', content: [{ type: 'paragraph', content }] } },
+      { id: 'b', type: 'button', text: text('button of a design'), href: CODE_LINK },
+      { id: 'i', type: 'image', src: CODE_LINK, alt: text('image of a design'), width: 100, height: 50 },
+      { id: 's', type: 'social', links: [{ network: 'x', href: CODE_LINK, label: text('social link') }] },
+      { id: 'f', type: 'footer', content: [linked(text('footer of a design'))] },
+    ],
   };
 }

@@ -258,6 +258,7 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
       const html = `<h1>Welcome</h1>${FOOTER}`;
       await input.press(page.getByRole('link', { name: 'New template' }));
       await shown(page, 'New template');
+      await input.press(page.getByRole('button', { name: 'Your own HTML' }));
       await input.enter(page.getByLabel('Name'), 'Welcome');
       await input.enter(page.getByLabel('Subject'), 'Welcome to the shop');
       await input.enter(page.getByRole('textbox', { name: 'HTML' }), html);

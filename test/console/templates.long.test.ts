@@ -46,6 +46,7 @@ describe('Templates', () => {
     const { page, context, consoleErrors } = window;
     await open.visit(window, 'templates', client);
     await page.getByRole('link', { name: 'New template' }).press('Enter');
+    await page.getByRole('button', { name: 'Your own HTML' }).press('Enter');
     await page.getByLabel('Name').fill('Welcome');
     await page.getByLabel('Subject').fill('Welcome to the shop');
     const code = page.getByRole('textbox', { name: 'HTML' });
@@ -239,6 +240,7 @@ describe('Templates', () => {
     const window = await open.operator(DESKTOP);
     const { page, context } = window;
     await open.visit(window, 'templates/new', client);
+    await page.getByRole('button', { name: 'Your own HTML' }).click();
     await page.getByLabel('Name').fill('Without a footer');
     const code = page.getByRole('textbox', { name: 'HTML' });
     await code.focus();

@@ -134,6 +134,18 @@ await picture('console-campaigns', 'campaigns');
 await picture('console-results', `campaigns/${campaignIds.at(-3)}`);
 await picture('console-composer', `campaigns/${campaign.campaignId}?step=review`);
 await picture('console-templates', 'templates');
+const { starters } = await api<{ starters: { starterId: string; name: string; design: object }[] }>(
+  'GET',
+  '/web-setup/templates/starters',
+);
+const newsletter = starters.find(({ starterId }) => starterId === 'newsletter');
+const { template } = await api<{ template: { templateId: string } }>('POST', '/web-setup/templates', {
+  name: newsletter?.name,
+  design: newsletter?.design,
+});
+await picture('console-blocks', `templates/${template.templateId}`, {
+  prepare: (page) => page.locator('[data-type="text"] .prose').first().click(),
+});
 await picture('console-domain', `domains/${domains[0]?.domainId}?step=check`, { dark: true });
 await picture('console-webhook', `webhooks/${webhook.webhookId}`);
 await picture('console-phone', 'messages', { size: PHONE });

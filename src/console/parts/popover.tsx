@@ -9,6 +9,9 @@ interface PopoverProps {
   button: ComponentChildren;
   /** The name of the button, where it has no text or too little. */
   label?: string;
+  /** The id of the button. */
+  id?: string;
+  isDisabled?: boolean;
   /** The content, which exists while the popover is open. `close`: closes it. */
   children: (close: () => void) => ComponentChildren;
 }
@@ -17,7 +20,8 @@ interface PopoverProps {
 const GAP = 4;
 
 /** A button that opens a layer next to it, which Escape and a click elsewhere close. */
-export function Popover({ buttonClass, popoverClass = '', button, label, children }: PopoverProps) {
+export function Popover(props: PopoverProps) {
+  const { buttonClass, popoverClass = '', button, label, isDisabled = false, children } = props;
   const id = useId();
   const opener = useRef<HTMLButtonElement>(null);
   const layer = useRef<HTMLDivElement>(null);
@@ -40,6 +44,8 @@ export function Popover({ buttonClass, popoverClass = '', button, label, childre
       <button
         type="button"
         class={buttonClass}
+        id={props.id}
+        disabled={isDisabled}
         ref={opener}
         popovertarget={id}
         aria-expanded={isOpen}
@@ -62,7 +68,7 @@ export function Popover({ buttonClass, popoverClass = '', button, label, childre
 }
 
 /** Below the button, or above it if there is more space; at its right edge if it would leave the window. */
-function placeNextTo(button: HTMLElement, layer: HTMLElement): void {
+export function placeNextTo(button: HTMLElement, layer: HTMLElement): void {
   const at = button.getBoundingClientRect();
   const { offsetWidth: width, offsetHeight: height } = layer;
   const below = at.bottom + GAP;

@@ -1,18 +1,22 @@
 import { useState } from 'preact/hooks';
+import { renderDesign } from '../../../mail/blocks/render.ts';
 import { operate } from '../../api.ts';
 import { useOperation } from '../../data.ts';
 import { addressOf, type DataOf } from '../../operations.ts';
+import { type Design, finishedPart } from '../../parts/block-editor/design.ts';
 import { Button } from '../../parts/button.tsx';
 import { CodeEditor } from '../../parts/code-editor/code-editor.tsx';
 import { useHeldActions } from '../../parts/held-action.ts';
+import { lazyPage } from '../../parts/lazy.tsx';
 import { useMedia } from '../../parts/media.ts';
 import { Preview } from '../../parts/preview/preview.tsx';
 import { TabList } from '../../parts/tabs.tsx';
 import { TestMessage } from '../../parts/test-message.tsx';
-import { Failure, Outcome, Page, RowActions, Skeleton, useAction } from '../../parts.tsx';
+import { Confirmed, Empty, Failure, Outcome, Page, RowActions, Skeleton, useAction } from '../../parts.tsx';
 import { useNavigation, useUnsavedWarning } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
+import { type Start, StartChoice } from './start-choice.tsx';
 import { deletionKey } from './template-list.tsx';
 import { Versions } from './versions.tsx';
 import '../../parts/preview/preview.css';
@@ -29,7 +33,13 @@ type Draft = Pick<Template, 'name' | 'html'> & {
   subject: string;
   type: Template['type'] | null;
   text: string | null;
+  /** The mail as blocks, of which `html` is made; null: the html is written by hand. */
+  design: Design | null;
 };
+
+const BlockEditor = lazyPage(
+  async () => (await import('../../parts/block-editor/block-editor.tsx')).BlockEditor,
+);
 
 /** An example with a variable of a contact, and the footer without which mail is refused. */
 const FIRST_HTML = `<!doctype html>
@@ -51,13 +61,17 @@ function textOfCreation(templateId: string | undefined): string | null {
   return text;
 }
 
-/** The code of a template, and next to it a preview for a contact; on phones one of both, or what else it has. */
+/** The blocks of a template, or its code and next to it a preview for a contact; on phones one of them. */
 export function TemplatePage({ templateId }: { templateId: string }) {
   const isNew = templateId === 'new';
   const data = useOperation(isNew ? null : PATH, { templateId });
   const { t } = useTexts();
-  if (isNew) return <Editor template={null} />;
-  if (data.value !== null) return <Editor template={data.value.template} />;
+  if (isNew) return <NewTemplate />;
+  if (data.value !== null) {
+    const { template } = data.value;
+    const { name, html, type = null, subject = '', text = null, design = null } = template;
+    return <Editor template={template} first={{ name, type, subject, html, text, design }} />;
+  }
   // The heading of the page, which gets the focus, is that of the template.
   if (data.error === null) return <Skeleton />;
   return (
@@ -67,18 +81,33 @@ export function TemplatePage({ templateId }: { templateId: string }) {
   );
 }
 
-/** `template`: null for a new one. Later versions of it, after events of the account, do not replace the draft. */
-function Editor({ template }: { template: Template | null }) {
+/** A new template: what it starts with, then its editor. */
+function NewTemplate() {
   const { t } = useTexts();
+  const [start, setStart] = useState<Start | null>(null);
+  if (start === null)
+    return (
+      <Page title={t('templates.new')}>
+        <StartChoice hasHtml onChoose={setStart} />
+      </Page>
+    );
+  const { name, type, subject, html, design } = start;
+  return (
+    <Editor template={null} first={{ name, type, subject, html: html ?? FIRST_HTML, text: null, design }} />
+  );
+}
+
+interface EditorProps {
+  /** Null for a new one. Later versions of it, after events of the account, do not replace the draft. */
+  template: Template | null;
+  first: Draft;
+}
+
+function Editor({ template, first }: EditorProps) {
+  const { t, plural } = useTexts();
   const { href, go } = useNavigation();
   const { accountId, may } = useMember();
-  const [draft, setDraft] = useState<Draft>({
-    name: template?.name ?? '',
-    type: template?.type ?? null,
-    subject: template?.subject ?? '',
-    html: template?.html ?? FIRST_HTML,
-    text: template?.text ?? null,
-  });
+  const [draft, setDraft] = useState(first);
   const [saved, setSaved] = useState(draft);
   const [saves, setSaves] = useState(0);
   /** Number of restored versions: each is shown by a new editor. */
@@ -88,7 +117,14 @@ function Editor({ template }: { template: Template | null }) {
     firstText === null ? null : { text: firstText, running: false, failed: false },
   );
   const isNarrow = useMedia(NARROW);
-  const [pane, setPane] = useState<'details' | 'code' | 'preview'>(template === null ? 'code' : 'preview');
+  const { design } = draft;
+  const [pane, setPane] = useState<'details' | 'blocks' | 'code' | 'preview'>(
+    design !== null ? 'blocks' : template === null || !isNarrow ? 'code' : 'preview',
+  );
+  /** Blocks that lack something to be sent. */
+  const [unfinished, setUnfinished] = useState(0);
+  /** Code and preview are next to each other. */
+  const isBeside = !isNarrow && design === null;
   /** The name and subject of a new template are what a person writes first. */
   const hasDetailsTab = isNarrow && template !== null;
   const { hold } = useHeldActions(template, () => {});
@@ -106,11 +142,11 @@ function Editor({ template }: { template: Template | null }) {
   };
   const save = () =>
     run(async () => {
-      const body = {
-        ...draft,
-        subject: draft.subject === '' ? null : draft.subject,
-        html: draft.html === '' ? null : draft.html,
-      };
+      if (unfinished > 0) throw new Error(plural('templates.unfinished', unfinished));
+      const { html, ...fields } = draft;
+      const subject = draft.subject === '' ? null : draft.subject;
+      // The server makes the html of a design.
+      const body = { ...fields, subject, ...(design !== null ? {} : { html: html === '' ? null : html }) };
       const request = { account: accountId, body };
       const answer = await (template === null
         ? operate('post', '/web-setup/templates', request)
@@ -191,20 +227,47 @@ function Editor({ template }: { template: Template | null }) {
       </fieldset>
     </form>
   );
+  const useBlocks = ({ design: chosen, html, subject }: Start) => {
+    change({ design: chosen, html: html ?? draft.html, ...(draft.subject === '' ? { subject } : {}) });
+    setRestored(restored + 1);
+    setPane(chosen === null ? 'code' : 'blocks');
+  };
   const panes = {
+    blocks:
+      design === null ? (
+        <NoBlocks isReadOnly={readOnly} onChoose={useBlocks} />
+      ) : (
+        <BlockEditor
+          key={restored}
+          design={design}
+          isReadOnly={readOnly}
+          onChange={(changed: Design, count: number) => {
+            setUnfinished(count);
+            change({ design: changed, html: renderDesign(finishedPart(changed)) });
+          }}
+        />
+      ),
     code: (
       <section class="card" aria-label={t('templates.code')}>
-        {!isNarrow && (
-          <div class="card-head">
-            <h2>{t('templates.code')}</h2>
-          </div>
-        )}
         <div class="card-body">
+          {design !== null && !readOnly && (
+            <div class="actions">
+              <p class="small">{t('templates.htmlOfBlocks')}</p>
+              <Confirmed
+                label={t('templates.editHtml')}
+                question={t('templates.editHtml.question')}
+                action={async () => {
+                  change({ design: null });
+                  setUnfinished(0);
+                }}
+              />
+            </div>
+          )}
           <CodeEditor
-            key={restored}
+            key={design === null ? restored : draft.html}
             label={t('templates.code')}
             value={draft.html}
-            readOnly={readOnly}
+            readOnly={readOnly || design !== null}
             onChange={(html) => change({ html })}
           />
           <TextPart text={draft.text} readOnly={readOnly} onChange={(text) => change({ text })} />
@@ -261,28 +324,34 @@ function Editor({ template }: { template: Template | null }) {
       <Outcome of={outcome} />
       {readOnly && <p class="small">{t('messages.notAllowed')}</p>}
       {!hasDetailsTab && form}
-      {isNarrow ? (
-        <TabList
-          label={template === null ? t('templates.new') : template.name}
-          tabs={[
-            ...(hasDetailsTab ? [{ name: 'details' as const, text: t('campaigns.details') }] : []),
-            { name: 'code', text: t('templates.code') },
-            { name: 'preview', text: t('preview.title') },
-          ]}
-          chosen={pane}
-          onChoose={setPane}
-        >
-          {/* The others keep their state. */}
-          {hasDetailsTab && <div hidden={pane !== 'details'}>{form}</div>}
-          <div hidden={pane !== 'code'}>{panes.code}</div>
-          <div hidden={pane !== 'preview'}>{panes.preview}</div>
-        </TabList>
-      ) : (
-        <div class="editor">
-          {panes.code}
-          {panes.preview}
-        </div>
-      )}
+      <TabList
+        label={template === null ? t('templates.new') : template.name}
+        tabs={[
+          ...(hasDetailsTab ? [{ name: 'details' as const, text: t('campaigns.details') }] : []),
+          { name: 'blocks', text: t('templates.blocks') },
+          { name: 'code', text: t('templates.code') },
+          ...(isBeside ? [] : [{ name: 'preview' as const, text: t('preview.title') }]),
+        ]}
+        chosen={isBeside && pane === 'preview' ? 'code' : pane}
+        onChoose={setPane}
+      >
+        {/* The others keep their state. */}
+        {hasDetailsTab && <div hidden={pane !== 'details'}>{form}</div>}
+        <div hidden={pane !== 'blocks'}>{panes.blocks}</div>
+        {isBeside ? (
+          <div class="editor" hidden={pane === 'blocks'}>
+            {panes.code}
+            {panes.preview}
+          </div>
+        ) : (
+          <>
+            {(design === null || pane === 'code') && <div hidden={pane !== 'code'}>{panes.code}</div>}
+            {(design === null || pane === 'preview') && (
+              <div hidden={pane !== 'preview'}>{panes.preview}</div>
+            )}
+          </>
+        )}
+      </TabList>
       {template !== null && (
         <Versions
           change={`${template.updatedAt} ${saves}`}
@@ -290,14 +359,44 @@ function Editor({ template }: { template: Template | null }) {
           onRestore={
             readOnly
               ? null
-              : ({ name, type = null, subject = '', html, text = null }) => {
-                  change({ name, type, subject, html, text });
+              : ({ name, type = null, subject = '', html, text = null, design: earlier = null }) => {
+                  change({ name, type, subject, html, text, design: earlier });
+                  setUnfinished(0);
                   setRestored(restored + 1);
+                  setPane(earlier === null ? 'code' : 'blocks');
                 }
           }
         />
       )}
     </Page>
+  );
+}
+
+interface NoBlocksProps {
+  isReadOnly: boolean;
+  onChoose: (start: Start) => void;
+}
+
+/** In place of the blocks of a template that is written as HTML: after a question, what they start with. */
+function NoBlocks({ isReadOnly, onChoose }: NoBlocksProps) {
+  const { t } = useTexts();
+  const [isChoosing, setChoosing] = useState(false);
+  if (isChoosing) return <StartChoice hasHtml={false} onChoose={onChoose} />;
+  return (
+    <div class="card">
+      <Empty title={t('templates.noBlocks')} icon="code">
+        {!isReadOnly && (
+          <>
+            <p>{t('templates.noBlocks.hint')}</p>
+            <Confirmed
+              label={t('templates.useBlocks')}
+              question={t('templates.noBlocks.question')}
+              action={async () => setChoosing(true)}
+            />
+          </>
+        )}
+      </Empty>
+    </div>
   );
 }
 

@@ -45,7 +45,7 @@ export function TemplateGallery({ templates }: { templates: readonly Template[] 
 }
 
 /** The stored content, scaled down, while it is in view: only those frames exist. It is hidden from screen readers. */
-function Thumbnail({ html }: { html: string }) {
+export function Thumbnail({ html }: { html: string }) {
   const box = useRef<HTMLDivElement>(null);
   const { accountId } = useMember();
   const [isInView, setInView] = useState(false);
