@@ -8,7 +8,7 @@ import type { CopyRendering, SharedRendering } from '../sending/render/render-sh
 import { subjectRefusal } from '../sending/request.ts';
 import type { CampaignMember } from '../store/campaigns/campaign-sends.ts';
 import { joinPart, type LiquidContent, liquidSource, unrunRefusal } from '../templates/liquid.ts';
-import type { LiquidCopy, LiquidField, LiquidRead } from '../templates/thread/program.ts';
+import type { LiquidCopy, LiquidField, LiquidRead } from '../templates/thread/jobs.ts';
 import type { TemplateThreads, Unrun } from '../templates/thread/threads.ts';
 import { contactVariables } from './fields.ts';
 import type { CampaignMail } from './mail.ts';

@@ -896,8 +896,6 @@ function createCampaignContents(htmlReader: HtmlReader, threads: TemplateThreads
   ): Promise<SharedRendering | Refusal> {
     const read = await readLiquid(threads, accountId, wording);
     return isRefusal(read) ? read : shareLiquid(read, prepared, accountId);
-
-    const languagesOf = new LRUCache<number, Set<PageLanguage>>({ max: MAX_WITH_LANGUAGES });
   }
 
   async function bodyOf(

@@ -44,7 +44,9 @@ export class ApiError extends Error {
     const detail = envelope.error?.details?.[0];
     this.reason = typeof detail?.reason === 'string' ? detail.reason : '';
     this.permission = this.reason === 'PERMISSION' && typeof detail?.name === 'string' ? detail.name : '';
-    this.names = (envelope.error?.details ?? []).map(({ message }) => String(message ?? ''));
+    this.names = (envelope.error?.details ?? []).map(({ message }) =>
+      typeof message === 'string' ? message : '',
+    );
     this.requestId = envelope.requestId ?? '';
   }
 }

@@ -114,7 +114,8 @@ class ValueFault extends Error {
 class LimitedEmitter implements Emitter {
   buffer = '';
   write(value: unknown): void {
-    this.buffer += String(value ?? '');
+    const present: unknown = value ?? '';
+    this.buffer += String(present);
     if (this.buffer.length > MAX_LIQUID_OUTPUT) throw new ValueFault('too-long');
   }
 }
@@ -225,7 +226,8 @@ function insertable(value: unknown): string {
 }
 
 function textOf(value: unknown): string {
-  const text = String(value ?? '');
+  const present: unknown = value ?? '';
+  const text = String(present);
   if (text.includes('\u0000')) throw new ValueFault('nul');
   return text;
 }
@@ -364,7 +366,8 @@ function nameIn(error: unknown, node: Node): string {
   const text = token
     .getText()
     .replace(/^\{[{%]-?\s*/, '')
-    .replace(/\s*-?[}%]\}$/, '');
+    .replace(/-?[}%]\}$/, '')
+    .trimEnd();
   return text.length > MAX_NAME ? `${text.slice(0, MAX_NAME)}…` : text;
 }
 
@@ -405,8 +408,6 @@ function shortMessage(error: unknown): string {
   const lookup = /Failed to lookup "([^"]*)"/.exec(text)?.[1];
   if (lookup !== undefined) return `there is no partial "${lookup}" with a body for this part`;
   const [first = ''] = text.split('\n', 1);
-  const message = first
-    .replace(/(?:, file:[^,]*)?, line:\d+, col:\d+$/, '')
-    .replaceAll(/[\u0000-\u001f]/g, ' ');
+  const message = first.replace(/(?:, file:[^,]*)?, line:\d+, col:\d+$/, '').replaceAll(/\p{Cc}/gu, ' ');
   return message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE)}…` : message;
 }

@@ -13,6 +13,9 @@ export interface MjmlFault {
   message: string;
 }
 
+/** The HTML of a source. */
+export type Compiled = { html: string } | { faults: MjmlFault[] };
+
 /** Characters of a source. */
 export const MAX_MJML_SOURCE = 512 * 1024;
 /** Elements of MJML in a source: each becomes up to a kilobyte. */

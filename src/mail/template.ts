@@ -100,6 +100,7 @@ export function markOf(name: string): string {
   return `\u0000${name}\u0000`;
 }
 
+// oxlint-disable-next-line no-control-regex -- NUL, which texts of callers cannot contain, encloses the name.
 const MARK = /\u0000([a-z_]{1,40})\u0000/g;
 
 /** A template whose slots are the marks of a text. */

@@ -6,6 +6,9 @@ import type { NamedPageFilter, Page } from './rows/page.ts';
 
 export type TemplateType = 'transactional' | 'marketing';
 
+/** How variables are written: `{{name}}`, or Liquid. */
+export type TemplateLanguage = 'simple' | 'liquid';
+
 export interface TemplateRow {
   /** The page key. */
   seq: number;
@@ -21,6 +24,10 @@ export interface TemplateRow {
   variables: string | null;
   /** What the html is made from, as JSON (mail/blocks/design.ts); null: the html is written by hand. */
   design: string | null;
+  /** Of subject, html and text. */
+  syntax: TemplateLanguage;
+  /** What the html was compiled from; null: there is no MJML. */
+  mjml: string | null;
   created_at: number;
   updated_at: number;
 }
@@ -41,7 +48,7 @@ export function templateTable(db: Database) {
     /** Returns its seq. */
     insert: sql.insert<[row: Omit<TemplateRow, 'seq'>]>(`INSERT INTO ${sql.row('templates')}`),
     update: sql.run<[row: TemplateRow]>(`
-      UPDATE templates SET ${columnsSet('name, type, subject, html, text, variables, design, updated_at')}
+      UPDATE templates SET ${columnsSet('name, type, subject, html, text, variables, design, syntax, mjml, updated_at')}
       WHERE seq = @seq`),
     get: sql.get<[accountId: string, templateId: string], TemplateRow>(
       'SELECT * FROM templates WHERE account_id = ? AND template_id = ?',
@@ -54,7 +61,8 @@ export function templateTable(db: Database) {
       while (row !== undefined) {
         if (rows.length >= limit || chars >= MAX_PAGE_CHARS) return { rows, more: true };
         rows.push(row);
-        chars += row.html.length + (row.text?.length ?? 0) + (row.design?.length ?? 0);
+        chars +=
+          row.html.length + (row.text?.length ?? 0) + (row.design?.length ?? 0) + (row.mjml?.length ?? 0);
         row = newestBefore.get(accountId, row.seq, search);
       }
       return { rows, more: false };
@@ -65,7 +73,7 @@ export function templateTable(db: Database) {
 
 /** A content that a template had before a change. */
 export interface TemplateVersionRow
-  extends Pick<TemplateRow, 'name' | 'type' | 'subject' | 'html' | 'text' | 'design'> {
+  extends Pick<TemplateRow, 'name' | 'type' | 'subject' | 'html' | 'text' | 'design' | 'syntax' | 'mjml'> {
   template_seq: number;
   /** Version number: from 1, rising. */
   version: number;
@@ -90,9 +98,10 @@ export function templateVersionTable(db: Database) {
   );
   return {
     /** Keeps the content of a template before a change; drops the oldest version above MAX_VERSIONS. */
-    add: ({ seq, name, type, subject, html, text, design, updated_at }: TemplateRow): void => {
+    add: ({ seq, name, type, subject, html, text, design, syntax, mjml, updated_at }: TemplateRow): void => {
       const version = newest(seq) + 1;
-      insert({ template_seq: seq, version, name, type, subject, html, text, design, saved_at: updated_at });
+      const content = { name, type, subject, html, text, design, syntax, mjml };
+      insert({ template_seq: seq, version, ...content, saved_at: updated_at });
       drop(seq, version - MAX_VERSIONS);
     },
     /** Newest first. */

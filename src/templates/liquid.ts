@@ -1,10 +1,20 @@
 import { invalid, type Refusal, refuse } from '../core/refusal.ts';
 import type { LiquidPartials } from '../mail/liquid.ts';
-import type { TemplateContent } from './templates.ts';
-import type { FieldFault, LiquidRead, LiquidSource } from './thread/program.ts';
+import type { FieldFault, LiquidRead, LiquidSource } from './thread/jobs.ts';
 import type { TemplateThreads, Unrun } from './thread/threads.ts';
 
 /* Content in Liquid: what is refused, in the words of a response. */
+
+/** What a message is rendered from. */
+export interface TemplateContent {
+  subject: string;
+  /** '' when the message is text only. */
+  html: string;
+  /** Null: derived from the html. */
+  text: string | null;
+  /** Set when the syntax is Liquid: the partials that it uses. Part of the stored form of campaigns. */
+  liquid?: LiquidPartials;
+}
 
 /** Content whose variables and tags are those of Liquid. */
 export interface LiquidContent extends TemplateContent {
@@ -53,6 +63,28 @@ export function unrunRefusal({ unrun }: Unrun): Refusal {
         'The template takes too long, or too much memory: use fewer and shorter loops',
       )
     : refuse('UNAVAILABLE', 'The service is shutting down');
+}
+
+/** Compiles MJML to html. */
+export async function compileMjml(
+  threads: Pick<TemplateThreads, 'compile'>,
+  accountId: string,
+  source: string,
+): Promise<string | Refusal> {
+  const compiled = await threads.compile(accountId, source);
+  if ('html' in compiled) return compiled.html;
+  if ('unrun' in compiled)
+    return compiled.unrun === 'slow'
+      ? refuse('TEMPLATE_SYNTAX', 'mjml: the source takes too long, or too much memory', {
+          details: [{ field: 'mjml', message: 'takes too long, or too much memory' }],
+        })
+      : unrunRefusal(compiled);
+  const details = compiled.faults.map(({ line, element, message }) => {
+    const place = line === 0 ? '' : `line ${line}: `;
+    return { field: 'mjml', message: `${place}${element === null ? '' : `${element} `}${message}` };
+  });
+  const sentence = details.map(({ message }) => `mjml: ${message}`).join('; ');
+  return refuse('TEMPLATE_SYNTAX', sentence, { details });
 }
 
 /** The text of a part with the values of a recipient. */

@@ -2,7 +2,12 @@ import type { Work } from '../core/concurrency/slices.ts';
 import { complianceVariables, findMissingComplianceInSteps, missingInText } from '../mail/compliance.ts';
 import { personalize } from '../mail/content.ts';
 import { deriveTextInSteps } from '../mail/html/text-part.ts';
-import { parseTemplateInSteps, renderTemplateInSteps, type TemplateKind } from '../mail/template.ts';
+import {
+  parseTemplateInSteps,
+  renderTemplateInSteps,
+  type TemplateKind,
+  type TemplateSyntax,
+} from '../mail/template.ts';
 import type { Tables } from '../store/tables.ts';
 import { complianceTexts } from './footer.ts';
 
@@ -34,6 +39,8 @@ export interface PreviewInput {
   /** Language tag of the recipient; null: unknown. */
   language: string | null;
   values: Readonly<Record<string, unknown>>;
+  /** `marks`: the content was rendered by Liquid. Default: variables. */
+  syntax?: TemplateSyntax | undefined;
 }
 
 /** Characters of each part of a preview. */
@@ -77,7 +84,7 @@ export function* renderPreviewInSteps(
   const leftovers = new Set<string>();
 
   function* part(kind: TemplateKind, source: string): Work<string> {
-    const template = yield* parseTemplateInSteps(source);
+    const template = yield* parseTemplateInSteps(source, content.syntax);
     for (const { text } of template.foreign) leftovers.add(text);
     for (const leftover of template.leftovers) leftovers.add(leftover);
     const own = new Map(Object.entries(kind === 'html' ? service.html : service.text));
@@ -101,7 +108,7 @@ export function* renderPreviewInSteps(
   const html = yield* part('html', source);
   const subject = yield* part('subject', content.subject);
   const text = content.text === null ? yield* deriveTextInSteps(html) : yield* part('text', content.text);
-  const template = yield* parseTemplateInSteps(source === '' ? (content.text ?? '') : source);
+  const template = yield* parseTemplateInSteps(source === '' ? (content.text ?? '') : source, content.syntax);
   const required =
     source === '' ? missingInText(template) : yield* findMissingComplianceInSteps(source, template);
   return {

@@ -6,18 +6,23 @@ import { DESIGN_AND_HTML, type Design } from '../mail/blocks/design.ts';
 import { renderDesign } from '../mail/blocks/render.ts';
 import { missingCompliance, missingInText } from '../mail/compliance.ts';
 import type { ForeignSyntax } from '../mail/foreign-syntax.ts';
-import type { LiquidPartials } from '../mail/liquid.ts';
 import { isServiceVariable, parseTemplate, type Template, type TemplateSyntax } from '../mail/template.ts';
 import type { Context } from '../store/context.ts';
 import type { Stream } from '../store/domains/domains.ts';
 import type { NamedPageFilter, Page } from '../store/rows/page.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
 import type {
+  TemplateLanguage,
   TemplateRow,
   TemplateType,
   TemplateVersionHead,
   TemplateVersionRow,
 } from '../store/templates.ts';
+import { compileMjml, readLiquid, type TemplateContent } from './liquid.ts';
+
+export type { TemplateContent };
+
+import type { TemplateThreads } from './thread/threads.ts';
 
 /*
  * Stored templates that a send can name. A template that lacks compliance variables causes a warning here and a refusal
@@ -45,6 +50,10 @@ export interface TemplateFields {
   text: string | null;
   /** Null: the html is written by hand. */
   design: Design | null;
+  /** Default: simple. */
+  syntax?: TemplateLanguage | undefined;
+  /** The html is compiled from it; null: there is no MJML. */
+  mjml?: string | null | undefined;
   /** Returned as they were given; a send reads the variables of the content. */
   variables: TemplateVariable[];
 }
@@ -57,6 +66,8 @@ const CONTENT = [
   'html',
   'text',
   'design',
+  'syntax',
+  'mjml',
 ] as const satisfies (keyof TemplateFields)[];
 
 /**
@@ -66,7 +77,28 @@ const CONTENT = [
 export function createTemplates(
   { tables, reader, writer, clock, ids }: Pick<Context, 'tables' | 'reader' | 'writer' | 'clock' | 'ids'>,
   mayAdd: MayAdd,
+  threads: TemplateThreads,
 ) {
+  /** Compiles MJML; undefined: there is none to compile. */
+  async function compiled(
+    accountId: string,
+    { mjml, design }: Pick<Partial<TemplateFields>, 'mjml' | 'design'>,
+  ): Promise<string | undefined | Refusal> {
+    if (mjml === undefined || mjml === null) return undefined;
+    if (design) return invalid('mjml', 'cannot be given together with design');
+    return compileMjml(threads, accountId, mjml);
+  }
+
+  /** Refuses content in Liquid that is not valid. */
+  async function liquidRefusal(
+    accountId: string,
+    { syntax, subject, html, text }: Pick<TemplateRow, 'syntax' | 'subject' | 'html' | 'text'>,
+  ): Promise<Refusal | null> {
+    if (syntax !== 'liquid') return null;
+    const read = await readLiquid(threads, accountId, { subject: subject ?? '', html, text, liquid: {} });
+    return isRefusal(read) ? read : null;
+  }
+
   return {
     /** Newest first. */
     list: (filter: NamedPageFilter): Promise<Page<TemplateRow>> =>
@@ -75,10 +107,15 @@ export function createTemplates(
       findTemplate(tables, accountId, templateId),
     /** Refused with `LIMIT_REACHED` above the limit of the account. */
     create: async (accountId: string, fields: TemplateFields): Promise<TemplateRow | Refusal> => {
-      const { design } = fields;
-      const made = design === null ? null : renderDesign(design);
+      const { design, syntax = 'simple', mjml = null } = fields;
+      const fromMjml = await compiled(accountId, fields);
+      if (isRefusal(fromMjml)) return fromMjml;
+      const made = design === null ? fromMjml : renderDesign(design);
       const html = made ?? fields.html ?? '';
-      if (fields.html !== undefined && fields.html !== html) return invalid('html', DESIGN_AND_HTML);
+      if (fields.html !== undefined && fields.html !== html)
+        return invalid('html', mjml === null ? DESIGN_AND_HTML : MJML_AND_HTML);
+      const fault = await liquidRefusal(accountId, { ...fields, syntax, html });
+      if (fault !== null) return fault;
       return writer.run((tx): TemplateRow | Refusal => {
         const refusal = contentRefusal({ html, text: fields.text }) ?? mayAdd(tx, accountId);
         if (refusal !== null) return refusal;
@@ -87,6 +124,8 @@ export function createTemplates(
           ...fields,
           html,
           design: design === null ? null : JSON.stringify(design),
+          syntax,
+          mjml,
           variables: storedVariables(fields.variables),
           template_id: ids.make('template'),
           account_id: accountId,
@@ -100,21 +139,38 @@ export function createTemplates(
     update: async (
       accountId: string,
       templateId: string,
-      { variables, design, html, ...fields }: Partial<TemplateFields>,
+      { variables, design, html, syntax, mjml, ...fields }: Partial<TemplateFields>,
     ): Promise<UpdatedTemplate | Refusal> => {
-      const made = design ? renderDesign(design) : undefined;
+      const fromMjml = await compiled(accountId, { mjml, design: design ?? null });
+      if (isRefusal(fromMjml)) return fromMjml;
+      const made = design ? renderDesign(design) : fromMjml;
+      const before = findTemplate(tables, accountId, templateId);
+      if (isRefusal(before)) return before;
+      // A template that changes meanwhile is checked again by each send.
+      const fault = await liquidRefusal(accountId, {
+        syntax: syntax ?? before.syntax,
+        subject: fields.subject === undefined ? before.subject : fields.subject,
+        html: made ?? html ?? before.html,
+        text: fields.text === undefined ? before.text : fields.text,
+      });
+      if (fault !== null) return fault;
       return writer.run((tx): UpdatedTemplate | Refusal => {
         const template = findTemplate(tx, accountId, templateId);
         if (isRefusal(template)) return template;
         // A client that changes what it has read repeats the html.
         const isWritten = html !== undefined && html !== template.html && html !== made;
-        if (isWritten && made !== undefined) return invalid('html', DESIGN_AND_HTML);
-        const droppedDesign = isWritten && design === undefined && template.design !== null;
+        if (isWritten && made !== undefined) return invalid('html', design ? DESIGN_AND_HTML : MJML_AND_HTML);
+        const replacesHtml = isWritten || (made !== undefined && !design);
+        const droppedDesign = replacesHtml && design === undefined && template.design !== null;
+        const keptMjml = isWritten || design ? null : template.mjml;
+        const droppedMjml = mjml === undefined && template.mjml !== null && keptMjml === null;
         const changed = {
           ...template,
           ...fields,
           html: made ?? html ?? template.html,
           design: design ? JSON.stringify(design) : design === null || droppedDesign ? null : template.design,
+          syntax: syntax ?? template.syntax,
+          mjml: mjml === undefined ? keptMjml : mjml,
           ...(variables === undefined ? {} : { variables: storedVariables(variables) }),
           updated_at: clock.now(),
         };
@@ -122,7 +178,7 @@ export function createTemplates(
         if (refusal !== null) return refusal;
         if (CONTENT.some((field) => changed[field] !== template[field])) tx.templateVersions.add(template);
         tx.templates.update(changed);
-        return { ...changed, droppedDesign };
+        return { ...changed, droppedDesign, droppedMjml };
       }, accountId);
     },
     remove: (accountId: string, templateId: string): Promise<TemplateRow | Refusal> =>
@@ -151,10 +207,13 @@ export function createTemplates(
   };
 }
 
-/** `droppedDesign`: the html was replaced, so that the template has no design any more. */
+/** `droppedDesign`, `droppedMjml`: the html was replaced, so that the template has no design, or no MJML, any more. */
 interface UpdatedTemplate extends TemplateRow {
   droppedDesign: boolean;
+  droppedMjml: boolean;
 }
+
+const MJML_AND_HTML = 'is compiled from the mjml: omit it';
 
 export type Templates = ReturnType<typeof createTemplates>;
 
@@ -191,8 +250,29 @@ export function templateWarnings({
   subject,
   html,
   text,
+  syntax,
   droppedDesign = false,
-}: TemplateRow & { droppedDesign?: boolean }): string[] {
+  droppedMjml = false,
+}: TemplateRow & { droppedDesign?: boolean; droppedMjml?: boolean }): string[] {
+  const dropped = [
+    ...(droppedDesign
+      ? ['the html was replaced, so the design of the template is deleted; its versions have it']
+      : []),
+    ...(droppedMjml
+      ? ['the html was replaced, so the mjml of the template is deleted; its versions have it']
+      : []),
+  ];
+  // Whether a send shows them is known when it is rendered.
+  if (syntax === 'liquid') {
+    const [field, source] = html === '' ? ['text', text ?? ''] : ['html', html];
+    const lacking = (['company_address', 'unsubscribe'] as const).filter((name) => !source?.includes(name));
+    return [
+      ...dropped,
+      ...lacking.map(
+        (name) => `${field} does not use the variables ${name}…: a send with this template will be refused`,
+      ),
+    ];
+  }
   const [part, names] =
     html === ''
       ? (['text', missingInText(parseTemplate(text ?? ''))] as const)
@@ -203,9 +283,6 @@ export function templateWarnings({
   const leftovers = Object.entries({ subject, html, text }).flatMap(([field, source]) =>
     bracesWarnings(parseTemplate(source ?? ''), field),
   );
-  const dropped = droppedDesign
-    ? ['the html was replaced, so the design of the template is deleted; its versions have it']
-    : [];
   return [...dropped, ...missing, ...leftovers];
 }
 
@@ -234,6 +311,9 @@ export function presentTemplate(row: TemplateRow) {
     html,
     text,
     design,
+    syntax: row.syntax,
+    format: row.mjml === null ? ('html' as const) : ('mjml' as const),
+    mjml: row.mjml,
     // Sound: they are validated before they are stored.
     variables: variables === null ? [] : (JSON.parse(variables) as TemplateVariable[]),
     createdAt: iso(row.created_at),
@@ -249,16 +329,6 @@ export function readDesign(stored: string | null): Design | null {
 
 /** What a send is rendered from: content in the request, or a stored template. */
 export type TemplateSource = TemplateContent | TemplateReference;
-
-export interface TemplateContent {
-  subject: string;
-  /** '' when the message is text only. */
-  html: string;
-  /** Null: derived from the html. */
-  text: string | null;
-  /** Set when the syntax is Liquid: the partials that it uses. Part of the stored form of campaigns. */
-  liquid?: LiquidPartials;
-}
 
 interface TemplateReference {
   templateId: string;
@@ -283,5 +353,6 @@ export function resolveTemplate(
   }
   const subject = source.subject ?? template.subject;
   if (subject === null) return invalid('subject', 'is required: the template has none');
-  return { subject, html: template.html, text: template.text };
+  const content = { subject, html: template.html, text: template.text };
+  return template.syntax === 'liquid' ? { ...content, liquid: {} } : content;
 }

@@ -268,6 +268,8 @@ export const RECORD_SCHEMAS = {
       .default(null),
     // Files of version 0.2.0 do not have it.
     design: json(designSchema, MAX_DESIGN_JSON).nullable().default(null),
+    syntax: z.enum(['simple', 'liquid']).default('simple'),
+    mjml: text.nullable().default(null),
     created_at: time,
     updated_at: time,
   }),

@@ -379,6 +379,8 @@ describe('a campaign that is sent', () => {
       text: null,
       variables: null,
       design: null,
+      syntax: 'simple' as const,
+      mjml: null,
       created_at: 1,
       updated_at: 1,
     };

@@ -228,6 +228,8 @@ export async function startHostileAccount(): Promise<HostileAccount> {
       account_id: client.accountId,
       template_id: 'template_design',
       name: 'Design',
+      syntax: 'simple',
+      mjml: null,
       type: null,
       subject: null,
       html: FOOTER,

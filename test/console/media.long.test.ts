@@ -33,7 +33,7 @@ afterAll(async () => {
 
 const images = async () => (await client.get<Media>(MEDIA)).data.media;
 const upload = (name: string, rawBody: Buffer) =>
-  client.call('POST', `${MEDIA}?${new URLSearchParams({ name, alt: name })}`, {
+  client.call('POST', `${MEDIA}?${new URLSearchParams({ name, alt: name }).toString()}`, {
     rawBody,
     headers: { 'Content-Type': 'image/png' },
   });

@@ -70,13 +70,13 @@ it('is cut by the budget of reads, while another account reads and sends', async
   );
   expect([created.status, created.data.segment.count]).toEqual([201, null]);
   await slow.send({ segmentId: created.data.segment.segmentId });
-  let isSent = false;
+  const progress = { isSent: false };
   const abuse = Array.from({ length: 4 }, async () => {
     const codes = new Set<string>();
     do {
       const { error } = await slow.api.post('/web-setup/segments/preview', { filter: FILTER });
       codes.add(error.code);
-    } while (!isSent);
+    } while (!progress.isSent);
     return [...codes];
   });
   try {
@@ -90,7 +90,7 @@ it('is cut by the budget of reads, while another account reads and sends', async
       return (await other.state()).status === 'sent';
     });
   } finally {
-    isSent = true;
+    progress.isSent = true;
   }
   for (const codes of await Promise.all(abuse)) expect(codes).toEqual(['QUERY_TOO_BROAD']);
   const paused = await eventually('the campaign to the slow segment to be paused', async () => {

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { SendRequest } from '../../src/sending/request.ts';
 import { createTemplates } from '../../src/templates/templates.ts';
 import { granted, refused } from '../support/refusal.ts';
+import { templateThreads } from '../support/template-threads.ts';
 import { accepted, HTML, startAcceptance } from './acceptance.ts';
 
 /** Text in double braces whose name is none that a variable can have. */
@@ -31,7 +32,7 @@ describe('text in braces that is not a variable', () => {
 
   it('causes a warning in each message of a stored template, also when the template is prepared', async () => {
     const setup = startAcceptance();
-    const templates = createTemplates(setup, () => null);
+    const templates = createTemplates(setup, () => null, templateThreads());
     const html = `${HTML}{{#if paid}}`;
     const { template_id: templateId } = granted(
       await templates.create('acct_one', {

@@ -5,6 +5,7 @@ import { createComplianceTemplates } from '../../src/templates/compliance-templa
 import { createTemplates, type TemplateFields } from '../../src/templates/templates.ts';
 import { granted, refused } from '../support/refusal.ts';
 import { contentOf, insertAccount, insertDomain } from '../support/store.ts';
+import { templateThreads } from '../support/template-threads.ts';
 import { accepted, HTML, startAcceptance } from './acceptance.ts';
 
 const NAMED: Partial<SendRequest> = { subject: undefined, html: undefined };
@@ -22,7 +23,7 @@ function start() {
   const setup = startAcceptance();
   const { tables, clock, stored } = setup;
   insertAccount(tables, 'acct_two', clock.now());
-  const templates = createTemplates(setup, () => null);
+  const templates = createTemplates(setup, () => null, templateThreads());
   const complianceTemplates = createComplianceTemplates(setup, () => null);
   const sent = () => {
     const message = stored()[0];

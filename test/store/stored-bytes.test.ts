@@ -5,13 +5,14 @@ import { createTemplates } from '../../src/templates/templates.ts';
 import { CALLER, GROUP, startAudience } from '../audience/setup.ts';
 import { DESIGN } from '../mail/blocks/designs.ts';
 import { granted } from '../support/refusal.ts';
+import { templateThreads } from '../support/template-threads.ts';
 
 /** What the triggers of `stored_bytes` count, except for contents: each statement has the columns of one table. */
 const SUMS = `
   SELECT account_id, sum(bytes) AS bytes FROM (
     SELECT account_id, 400 + coalesce(octet_length(email), 0) + coalesce(octet_length(phone), 0) + coalesce(octet_length(first_name), 0) + coalesce(octet_length(last_name), 0) + coalesce(octet_length(custom_fields), 0) AS bytes FROM contacts
     UNION ALL
-    SELECT account_id, 200 + coalesce(octet_length(name), 0) + coalesce(octet_length(subject), 0) + coalesce(octet_length(html), 0) + coalesce(octet_length(text), 0) + coalesce(octet_length(variables), 0) + coalesce(octet_length(design), 0) AS bytes FROM templates
+    SELECT account_id, 200 + coalesce(octet_length(name), 0) + coalesce(octet_length(subject), 0) + coalesce(octet_length(html), 0) + coalesce(octet_length(text), 0) + coalesce(octet_length(variables), 0) + coalesce(octet_length(design), 0) + coalesce(octet_length(mjml), 0) AS bytes FROM templates
     UNION ALL
     SELECT account_id, 200 + coalesce(octet_length(name), 0) + coalesce(octet_length(html_content), 0) AS bytes FROM compliance_templates
     UNION ALL
@@ -19,7 +20,7 @@ const SUMS = `
     UNION ALL
     SELECT account_id, 200 + coalesce(octet_length(name), 0) + coalesce(octet_length(description), 0) + coalesce(octet_length(tags), 0) + coalesce(octet_length(sign_up), 0) AS bytes FROM subscription_groups
     UNION ALL
-    SELECT account_id, 100 + coalesce(octet_length(c.name), 0) + coalesce(octet_length(c.subject), 0) + coalesce(octet_length(c.html), 0) + coalesce(octet_length(c.text), 0) + coalesce(octet_length(c.design), 0) FROM template_versions c JOIN templates p ON p.seq = c.template_seq
+    SELECT account_id, 100 + coalesce(octet_length(c.name), 0) + coalesce(octet_length(c.subject), 0) + coalesce(octet_length(c.html), 0) + coalesce(octet_length(c.text), 0) + coalesce(octet_length(c.design), 0) + coalesce(octet_length(c.mjml), 0) FROM template_versions c JOIN templates p ON p.seq = c.template_seq
     UNION ALL
     SELECT account_id, 100 + coalesce(octet_length(c.mail), 0) FROM campaign_mails c JOIN campaigns p ON p.seq = c.campaign_seq
     UNION ALL
@@ -78,7 +79,7 @@ describe('the bytes of an account', () => {
     same();
     await setup.groups.create('acct_one', { ...GROUP, description: 'y'.repeat(1000) });
     same();
-    const templates = createTemplates(setup, () => null);
+    const templates = createTemplates(setup, () => null, templateThreads());
     const content = {
       name: 'T',
       type: null,

@@ -150,6 +150,8 @@ export async function startFull(options: InstallationOptions = {}) {
     text: null,
     variables: '["name"]',
     design: JSON.stringify(DESIGN),
+    syntax: 'liquid',
+    mjml: '<mjml><mj-body></mj-body></mjml>',
   });
   tables.complianceTemplates.insert({
     ...template,

@@ -10,6 +10,7 @@ import {
   type Templates,
   templateWarnings,
 } from '../../templates/templates.ts';
+import { createTemplateThreads } from '../../templates/thread/threads.ts';
 import { asJson, createCommand, createGroup, noteMore, ofAccount, option, rowLimit } from '../command.ts';
 import { type CliContext, FAILED, USAGE } from '../context.ts';
 import { readJsonFile, readTextFile } from '../input-files.ts';
@@ -127,7 +128,7 @@ function contentOf({
 
 async function openTemplates(context: CliContext, account: string): Promise<Templates> {
   const deps = await context.open({ account });
-  return createTemplates(deps, deps.limits.mayAdd.templates);
+  return createTemplates(deps, deps.limits.mayAdd.templates, createTemplateThreads(deps.log));
 }
 
 /** Prints the template that `work` returns, with warnings why a send with it would be refused. */

@@ -29,6 +29,7 @@ import { NO_ACCOUNT } from '../../store/readers/reads.ts';
 import { createSuppressionList } from '../../suppression/list.ts';
 import { createComplianceTemplates } from '../../templates/compliance-templates.ts';
 import { createTemplates } from '../../templates/templates.ts';
+import type { TemplateThreads } from '../../templates/thread/threads.ts';
 import type { Webhooks } from '../../webhooks/service.ts';
 import type { Route } from '../route.ts';
 import { withStorageCheck } from '../storage-check.ts';
@@ -98,6 +99,7 @@ export interface ApiServices extends SendServices {
   describeCopy: DescribeCopy;
   campaigns: Campaigns;
   campaignSending: CampaignSending;
+  threads: TemplateThreads;
   sequences: Sequences;
   media: Media;
   delivery: Pick<Delivery, 'announce' | 'firstOutcome' | 'controls' | 'waits' | 'readAgain'>;
@@ -145,9 +147,9 @@ function operations(context: Context, services: ApiServices): Route[] {
     ...statisticsRoutes(context),
     ...reputationLimitRoutes(context, services),
     ...reputationRoutes(context, { spamRates: createSpamRates(context) }),
-    ...templatePreviewRoutes(context, audience),
+    ...templatePreviewRoutes(context, { ...audience, threads: services.threads }),
     ...templateStarterRoutes(context),
-    ...templateRoutes({ templates: createTemplates(context, mayAdd) }),
+    ...templateRoutes({ templates: createTemplates(context, mayAdd, services.threads) }),
     ...mediaRoutes(context, services),
     ...complianceTemplateRoutes(context, { complianceTemplates }),
     ...campaignRoutes({ ...services, sending: services.campaignSending, account: tables.accounts.get }),

@@ -2,13 +2,17 @@ import * as z from 'zod';
 import type { Contacts } from '../../audience/contacts.ts';
 import { contactVariables } from '../../campaigns/fields.ts';
 import { inSlices } from '../../core/concurrency/slices.ts';
-import { invalid, isRefusal } from '../../core/refusal.ts';
+import { invalid, isRefusal, type Refusal } from '../../core/refusal.ts';
 import { DESIGN_AND_HTML, designSchema } from '../../mail/blocks/design.ts';
 import { renderDesign } from '../../mail/blocks/render.ts';
+import { MAX_MJML_SOURCE } from '../../mail/mjml.ts';
+import { renderLiquidContent } from '../../sending/render/render-liquid.ts';
 import { checkValues, collectFaults } from '../../sending/request.ts';
 import type { Context } from '../../store/context.ts';
+import { compileMjml, type LiquidContent, readLiquid } from '../../templates/liquid.ts';
 import { MAX_PREVIEW, renderPreviewInSteps } from '../../templates/preview.ts';
-import { findTemplate } from '../../templates/templates.ts';
+import { findTemplate, type TemplateContent } from '../../templates/templates.ts';
+import type { TemplateThreads } from '../../templates/thread/threads.ts';
 import { type Route, routesOf } from '../route.ts';
 
 const route = routesOf({ tag: 'Templates', scope: 'setup', permissions: ['read', 'read'] });
@@ -37,11 +41,39 @@ export const templatePreview = z
   })
   .meta({ id: 'TemplatePreview' });
 
+/** Whether a path of names has a value; null is none. */
+function hasValue(values: Readonly<Record<string, unknown>>, path: readonly string[]): boolean {
+  let value: unknown = values;
+  for (const name of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return false;
+    value = Reflect.get(value, name);
+  }
+  return value !== null && value !== undefined;
+}
+
 /** `POST /web-setup/templates/preview`: content as a recipient would see it, without sending it. */
 export function templatePreviewRoutes(
   { tables }: Pick<Context, 'tables'>,
-  { contacts }: { contacts: Pick<Contacts, 'get'> },
+  { contacts, threads }: { contacts: Pick<Contacts, 'get'>; threads: TemplateThreads },
 ): Route[] {
+  /** The html of MJML in the request; undefined: there is none. */
+  async function compiled(accountId: string, mjml: string | null | undefined) {
+    return isAbsent(mjml) ? undefined : compileMjml(threads, accountId, mjml);
+  }
+
+  /** Renders Liquid: variables without a value are empty. */
+  async function rendered(
+    accountId: string,
+    source: LiquidContent,
+    values: Readonly<Record<string, unknown>>,
+  ): Promise<{ content: TemplateContent; missing: string[] } | Refusal> {
+    const read = await readLiquid(threads, accountId, source);
+    if (isRefusal(read)) return read;
+    const content = await renderLiquidContent(threads, accountId, source, values, () => true);
+    if (isRefusal(content)) return content;
+    return { content, missing: read.names.filter((name) => !hasValue(values, name.split('.'))) };
+  }
+
   return [
     route('POST /web-setup/templates/preview', {
       operationId: 'previewTemplate',
@@ -57,6 +89,11 @@ export function templatePreviewRoutes(
           subject: z.string().max(1000).nullish(),
           html: content.nullish(),
           design: designSchema.nullish().describe('The html is made from it; not together with `html`.'),
+          mjml: z.string().max(MAX_MJML_SOURCE).nullish().describe('The html is compiled from it.'),
+          syntax: z
+            .enum(['simple', 'liquid'])
+            .nullish()
+            .describe('Default: that of the template, else `simple`.'),
           text: content.nullish().describe('`null`: derived from the html.'),
           from: z.string().max(320).nullish().describe('Address of the sender, in the footer.'),
           to: z.string().max(320).nullish().describe('Address of the recipient. Default: the contact.'),
@@ -89,7 +126,7 @@ export function templatePreviewRoutes(
           leftovers: [],
         },
       },
-      refusals: ['TEMPLATE_NOT_FOUND', 'CONTACT_NOT_FOUND'],
+      refusals: ['TEMPLATE_NOT_FOUND', 'CONTACT_NOT_FOUND', 'TEMPLATE_SYNTAX'],
       handle: async ({ caller: { accountId }, body }) => {
         const {
           templateId,
@@ -103,7 +140,9 @@ export function templatePreviewRoutes(
           templateVariables,
         } = body;
         if (!isAbsent(design) && !isAbsent(body.html)) return invalid('html', DESIGN_AND_HTML);
-        const html = isAbsent(design) ? body.html : renderDesign(design);
+        const fromMjml = await compiled(accountId, body.mjml);
+        if (isRefusal(fromMjml)) return fromMjml;
+        const html = fromMjml ?? (isAbsent(design) ? body.html : renderDesign(design));
         const values = collectFaults((fault) => {
           checkValues(templateVariables ?? {}, fault);
           return templateVariables ?? {};
@@ -113,19 +152,27 @@ export function templatePreviewRoutes(
         if (template !== null && isRefusal(template)) return template;
         const contact = isAbsent(contactIdentifier) ? null : contacts.get(accountId, contactIdentifier);
         if (contact !== null && isRefusal(contact)) return contact;
+        const source = {
+          subject: subject ?? template?.subject ?? '',
+          html: html ?? template?.html ?? '',
+          text: text === undefined ? (template?.text ?? null) : text,
+        };
+        const known = { ...values, ...(contact === null ? {} : contactVariables(contact)) };
+        const isLiquid = (body.syntax ?? template?.syntax) === 'liquid';
+        const liquid = isLiquid ? await rendered(accountId, { ...source, liquid: {} }, known) : null;
+        if (isRefusal(liquid)) return liquid;
         const preview = await inSlices(
           renderPreviewInSteps(tables, accountId, {
-            subject: subject ?? template?.subject ?? '',
-            html: html ?? template?.html ?? '',
-            text: text === undefined ? (template?.text ?? null) : text,
+            ...(liquid?.content ?? source),
+            syntax: isLiquid ? 'marks' : undefined,
             from: from ?? 'sender@example.com',
             to: to ?? contact?.email ?? 'recipient@example.com',
             language: language ?? contact?.language ?? null,
-            values: { ...values, ...(contact === null ? {} : contactVariables(contact)) },
+            values: known,
           }),
           accountId,
         );
-        return preview;
+        return liquid === null ? preview : { ...preview, missing: liquid.missing };
       },
     }),
   ];

@@ -1,8 +1,9 @@
 import * as z from 'zod';
 import { iso } from '../../core/clock.ts';
-import { isRefusal } from '../../core/refusal.ts';
+import { invalid, isRefusal, type Refusal } from '../../core/refusal.ts';
 import { withoutNulls } from '../../core/without-nulls.ts';
 import { designSchema } from '../../mail/blocks/design.ts';
+import { MAX_MJML_SOURCE } from '../../mail/mjml.ts';
 import { MAX_VERSIONS, type TemplateRow, type TemplateVersionHead } from '../../store/templates.ts';
 import {
   presentTemplate,
@@ -25,6 +26,12 @@ const variable = z
     z.object({ name: variableName, type: line(50).optional(), required: z.boolean().optional() }),
   ])
   .meta({ id: 'TemplateVariable', description: 'A name, or a name with its type.' });
+
+const templateSyntax = z.enum(['simple', 'liquid']).meta({
+  id: 'TemplateSyntax',
+  description:
+    'Of subject, html and text. `simple`: `{{name}}` and `{{name|default}}`. `liquid`: conditions, loops and filters; escaped in html.',
+});
 
 const fields = {
   type: z
@@ -55,6 +62,19 @@ const fields = {
     .optional()
     .describe(
       'The mail as blocks, from which the html is made: `html` is then absent or as it was returned. `null`: the html is written by hand.',
+    ),
+  syntax: templateSyntax.optional(),
+  format: z
+    .enum(['html', 'mjml'])
+    .optional()
+    .describe('`mjml` requires `mjml`; `html` deletes the MJML of a template and leaves its html.'),
+  mjml: lines()
+    .min(1)
+    .max(MAX_MJML_SOURCE)
+    .nullable()
+    .optional()
+    .describe(
+      'A source in MJML, from which the html is compiled: `html` is then absent or as it was returned.',
     ),
   variables: z
     .array(variable)
@@ -90,6 +110,9 @@ export const template = z
     html: z.string().describe('Empty if the mail is text only.'),
     text: z.string().optional(),
     design: designSchema.optional().describe('Absent: the html is written by hand.'),
+    syntax: templateSyntax,
+    format: z.enum(['html', 'mjml']),
+    mjml: z.string().optional().describe('What the html was compiled from.'),
     variables: z.array(variable).describe('As they were given.'),
     createdAt: z.iso.datetime(),
     updatedAt: z.iso.datetime(),
@@ -107,9 +130,11 @@ const templateExample = {
 const EXAMPLE = {
   templateId: 'template_1769860800000_3h8k2m5x9q1z',
   ...templateExample,
+  syntax: 'simple',
+  format: 'html',
   createdAt: '2026-01-31T12:00:00.000Z',
   updatedAt: '2026-01-31T12:00:00.000Z',
-};
+} as const;
 const example = { template: EXAMPLE };
 
 export const templateVersionSchema = z
@@ -152,8 +177,10 @@ export function templateRoutes({ templates }: { templates: Templates }): Route[]
       body: templateInput,
       example: templateExample,
       response: { status: 201, description: 'The created template.', data: result, example },
-      refusals: ['LIMIT_REACHED'],
+      refusals: ['LIMIT_REACHED', 'TEMPLATE_SYNTAX'],
       handle: async ({ caller, body }) => {
+        const fault = formatFault(body);
+        if (fault !== null) return fault;
         const { type = null, subject = null, text = null, design = null, html, variables } = body;
         const created = await templates.create(caller.accountId, {
           name: body.name,
@@ -162,6 +189,8 @@ export function templateRoutes({ templates }: { templates: Templates }): Route[]
           subject,
           text,
           design,
+          syntax: body.syntax,
+          mjml: body.mjml,
           variables: variables ?? [],
         });
         return mapResult(created, withWarnings);
@@ -182,11 +211,14 @@ export function templateRoutes({ templates }: { templates: Templates }): Route[]
       body: z.object({ name: name.optional(), ...fields, html }).meta({ id: 'TemplatePatch' }),
       example: { subject: 'Your order {{orderNumber}} is on its way' },
       response: { description: 'The updated template.', data: result, example },
-      refusals: ['TEMPLATE_NOT_FOUND'],
-      handle: async ({ caller, params, body }) => {
+      refusals: ['TEMPLATE_NOT_FOUND', 'TEMPLATE_SYNTAX'],
+      handle: async ({ caller, params, body: { format, ...body } }) => {
+        const fault = formatFault({ format, ...body });
+        if (fault !== null) return fault;
         const changes = definedFields({
           ...body,
-          html: body.html === null ? (body.design ? undefined : '') : body.html,
+          mjml: format === 'html' ? null : body.mjml,
+          html: body.html === null ? (body.design || body.mjml ? undefined : '') : body.html,
           variables: body.variables === null ? [] : body.variables,
         });
         return mapResult(await templates.update(caller.accountId, params.templateId, changes), withWarnings);
@@ -236,29 +268,51 @@ export function templateRoutes({ templates }: { templates: Templates }): Route[]
             html: z.string(),
             text: z.string().optional(),
             design: designSchema.optional(),
+            syntax: templateSyntax,
+            mjml: z.string().optional(),
           })
           .meta({ id: 'TemplateVersionContent' }),
-        example: { ...VERSION_EXAMPLE, type: 'transactional', html: '<p>Thank you, {{name}}.</p>' },
+        example: {
+          ...VERSION_EXAMPLE,
+          type: 'transactional',
+          html: '<p>Thank you, {{name}}.</p>',
+          syntax: 'simple',
+        },
       },
       refusals: ['TEMPLATE_NOT_FOUND'],
       handle: ({ caller, params: { templateId, version } }) => {
         const found = templates.version(caller.accountId, templateId, version);
         if (isRefusal(found)) return found;
-        const { type, html, text } = found;
+        const { type, html, text, syntax, mjml } = found;
         return {
           ...presentVersion(found),
-          ...withoutNulls({ type, html, text, design: readDesign(found.design) }),
+          ...withoutNulls({ type, html, text, syntax, mjml, design: readDesign(found.design) }),
         };
       },
     }),
   ];
 }
 
+/** Refuses a format that the other fields contradict. */
+function formatFault({
+  format,
+  mjml,
+}: {
+  format?: 'html' | 'mjml' | undefined;
+  mjml?: string | null | undefined;
+}): Refusal | null {
+  if (format === 'mjml' && (mjml === undefined || mjml === null))
+    return invalid('mjml', 'is required with the format mjml');
+  return format === 'html' && mjml
+    ? invalid('format', 'must be mjml, or absent, with a source in MJML')
+    : null;
+}
+
 function present(row: TemplateRow) {
   return { template: presentTemplate(row) };
 }
 
-function withWarnings(row: TemplateRow & { droppedDesign?: boolean }): Reply {
+function withWarnings(row: TemplateRow & { droppedDesign?: boolean; droppedMjml?: boolean }): Reply {
   return new Reply({ data: present(row) }, { warnings: templateWarnings(row) });
 }
 

@@ -230,7 +230,7 @@ function blockHtml(
         'width:100%',
         `<tr><td height="${block.height}" style="height:${block.height}px;font-size:1px;line-height:${block.height}px;mso-line-height-rule:exactly">&nbsp;</td></tr>`,
       );
-    case 'social':
+    default:
       return socialHtml(block, place);
   }
 }
@@ -291,7 +291,10 @@ const BUTTON = { height: 48, size: 16, side: 28 };
  * characters as wide as they are high.
  */
 function buttonWidth(text: string, available: number): number {
-  const shown = text.replaceAll(/\{\{[^{}|]*\|?([^{}]*)\}\}/g, (_, value: string) => value || 'xxxxxxxxxx');
+  const shown = text.replaceAll(/\{\{([^{}]*)\}\}/g, (_, variable: string) => {
+    const bar = variable.indexOf('|');
+    return (bar < 0 ? '' : variable.slice(bar + 1)) || 'xxxxxxxxxx';
+  });
   const wide =
     shown.match(
       /[\u1100-\u11ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef]|\p{Extended_Pictographic}/gu,

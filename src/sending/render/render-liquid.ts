@@ -1,7 +1,7 @@
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import { isLiquid, liquidSource, readLiquid, syntaxRefusal, unrunRefusal } from '../../templates/liquid.ts';
 import type { TemplateContent } from '../../templates/templates.ts';
-import type { LiquidProblem } from '../../templates/thread/program.ts';
+import type { LiquidProblem } from '../../templates/thread/jobs.ts';
 import type { TemplateThreads } from '../../templates/thread/threads.ts';
 import { type FieldProblem, variableRefusal } from './render.ts';
 

@@ -516,3 +516,27 @@ END;
 CREATE TRIGGER campaign_contacts_bytes_delete AFTER DELETE ON campaign_contacts BEGIN
   UPDATE stored_bytes SET bytes = bytes - 50 WHERE account_id = (SELECT account_id FROM contacts WHERE seq = OLD.contact_seq);
 END;
+
+-- The syntax of a template, and its source in MJML, from which its html is compiled; NULL: the html is written or made from a design.
+ALTER TABLE templates ADD COLUMN syntax TEXT NOT NULL DEFAULT 'simple' CHECK (syntax IN ('simple', 'liquid'));
+ALTER TABLE templates ADD COLUMN mjml TEXT;
+ALTER TABLE template_versions ADD COLUMN syntax TEXT NOT NULL DEFAULT 'simple';
+ALTER TABLE template_versions ADD COLUMN mjml TEXT;
+CREATE TRIGGER templates_mjml_bytes_insert AFTER INSERT ON templates WHEN NEW.mjml IS NOT NULL BEGIN
+  INSERT INTO stored_bytes VALUES (NEW.account_id, octet_length(NEW.mjml))
+  ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER templates_mjml_bytes_update AFTER UPDATE OF mjml ON templates BEGIN
+  UPDATE stored_bytes SET bytes = bytes + coalesce(octet_length(NEW.mjml), 0) - coalesce(octet_length(OLD.mjml), 0) WHERE account_id = NEW.account_id;
+END;
+-- Before, because the versions are deleted with the template, which their own trigger does not find any more.
+CREATE TRIGGER templates_mjml_bytes_delete BEFORE DELETE ON templates BEGIN
+  UPDATE stored_bytes SET bytes = bytes - coalesce(octet_length(OLD.mjml), 0) - (SELECT coalesce(sum(octet_length(mjml)), 0) FROM template_versions WHERE template_seq = OLD.seq) WHERE account_id = OLD.account_id;
+END;
+CREATE TRIGGER template_versions_mjml_bytes_insert AFTER INSERT ON template_versions WHEN NEW.mjml IS NOT NULL BEGIN
+  INSERT INTO stored_bytes VALUES ((SELECT account_id FROM templates WHERE seq = NEW.template_seq), octet_length(NEW.mjml))
+  ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER template_versions_mjml_bytes_delete AFTER DELETE ON template_versions WHEN OLD.mjml IS NOT NULL BEGIN
+  UPDATE stored_bytes SET bytes = bytes - octet_length(OLD.mjml) WHERE account_id = (SELECT account_id FROM templates WHERE seq = OLD.template_seq);
+END;

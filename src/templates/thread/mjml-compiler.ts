@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Engine } from 'mrml';
 import * as glue from 'mrml/bundler/mrml_wasm_bg.js';
 import bytes from 'mrml/bundler/mrml_wasm_bg.wasm';
-import { checkMjml, type MjmlFault, protectBraces } from '../../mail/mjml.ts';
+import { type Compiled, checkMjml, type MjmlFault, protectBraces } from '../../mail/mjml.ts';
 
 /*
  * Compiles MJML to HTML with mrml, a port of MJML to WebAssembly: one package without dependencies, whose memory is separate and
@@ -12,9 +12,7 @@ import { checkMjml, type MjmlFault, protectBraces } from '../../mail/mjml.ts';
 /** Pages of 64 KiB that the compiler may use. */
 const MAX_MEMORY_PAGES = 2048;
 /** Characters of the HTML: attributes that are set for all elements are repeated in each. */
-export const MAX_COMPILED = 1024 * 1024;
-
-export type Compiled = { html: string } | { faults: MjmlFault[] };
+const MAX_COMPILED = 1024 * 1024;
 
 let engine: Engine | null = null;
 

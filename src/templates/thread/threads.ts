@@ -4,7 +4,7 @@ import { SECOND } from '../../core/clock.ts';
 import { createFairQueue } from '../../core/concurrency/fair-queue.ts';
 import type { Log } from '../../core/log.ts';
 import { createLru } from '../../core/lru.ts';
-import type { Compiled } from './mjml-compiler.ts';
+import type { Compiled } from '../../mail/mjml.ts';
 import type {
   FieldFault,
   LiquidCopy,
@@ -13,7 +13,7 @@ import type {
   LiquidSource,
   TemplateAnswer,
   TemplateJob,
-} from './program.ts';
+} from './jobs.ts';
 
 /*
  * Runs templates of accounts in two threads: `quick` for what takes milliseconds, and `slow` for what takes longer and for accounts

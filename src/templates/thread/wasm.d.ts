@@ -11,12 +11,10 @@ declare module 'mrml/bundler/mrml_wasm_bg.js' {
 
 /** What the types of Node lack. */
 declare namespace WebAssembly {
-  class Module {
-    constructor(bytes: Uint8Array<ArrayBuffer>);
-  }
-  class Instance {
-    constructor(module: Module, imports: Readonly<Record<string, unknown>>);
-    readonly exports: Exports;
-  }
+  const Module: new (bytes: Uint8Array<ArrayBuffer>) => object;
+  const Instance: new (
+    module: object,
+    imports: Readonly<Record<string, unknown>>,
+  ) => { readonly exports: Exports };
   type Exports = Readonly<Record<string, unknown>>;
 }

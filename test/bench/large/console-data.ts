@@ -259,6 +259,8 @@ function* addTemplates(
       text: null,
       variables: null,
       design: null,
+      syntax: 'simple' as const,
+      mjml: null,
       created_at: created,
       updated_at: created + DAY_MS,
     };

@@ -9,6 +9,7 @@ import { emailIdentifier } from '../../../src/mail/identifier.ts';
 import { createTemplates } from '../../../src/templates/templates.ts';
 import { granted } from '../../support/refusal.ts';
 import { insertAccount, insertDomain } from '../../support/store.ts';
+import { templateThreads } from '../../support/template-threads.ts';
 import { refusal } from '../setup.ts';
 import { CALLER, message, OWNER, startSequences } from './setup.ts';
 
@@ -474,7 +475,7 @@ describe('people whose step is due and cannot be taken', () => {
 
   it('wait while the template does not exist', async () => {
     const setup = await startSequences();
-    const templates = createTemplates(setup, setup.limits.mayAdd.templates);
+    const templates = createTemplates(setup, setup.limits.mayAdd.templates, templateThreads());
     const template = granted(
       await templates.create('acct_one', {
         name: 'One',

@@ -87,6 +87,7 @@ describe('a template', () => {
     const { data: version } = await api.get<object>(`${path}/versions/3`);
     expect(version).toEqual({
       version: 3,
+      syntax: 'simple',
       name: GOOD.name,
       subject: 'Order 2',
       html: HTML,

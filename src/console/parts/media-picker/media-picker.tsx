@@ -4,8 +4,6 @@ import { Drawer } from '../drawer.tsx';
 import { Icon } from '../icon/icon.tsx';
 import { type Media, MediaLibrary } from './media-library.tsx';
 
-export type { Media };
-
 interface MediaPickerProps {
   /** Called with an image that was chosen, or uploaded: `url` is its address for recipients, `alt` its description. */
   onChoose: (media: Media) => void;

@@ -7,7 +7,7 @@
 const MAX_LENGTH = 1_000_000;
 /** The policy of the page would refuse and report styles and handlers, also in a document that is never shown. */
 const REFUSED_ATTRIBUTE = /(?<=[\s"'/])(style|on[a-z]+)(?=\s*=)/gi;
-const TAG = /<[a-z][^>]{0,20000}>/gi;
+const TAG = /<[a-z][^<>]{0,20000}>/gi;
 const BLOCKS = new Set(
   'address article aside blockquote body center div dd dl dt figure footer form h1 h2 h3 h4 h5 h6 header main p pre section table tbody td tfoot th thead tr'.split(
     ' ',
