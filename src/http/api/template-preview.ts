@@ -5,6 +5,7 @@ import { inSlices } from '../../core/concurrency/slices.ts';
 import { invalid, isRefusal, type Refusal } from '../../core/refusal.ts';
 import { DESIGN_AND_HTML, designSchema } from '../../mail/blocks/design.ts';
 import { renderDesign } from '../../mail/blocks/render.ts';
+import { checkContentInSteps } from '../../mail/content-checks.ts';
 import { MAX_MJML_SOURCE } from '../../mail/mjml.ts';
 import { renderLiquidContent } from '../../sending/render/render-liquid.ts';
 import { checkValues, collectFaults } from '../../sending/request.ts';
@@ -25,6 +26,16 @@ function isAbsent(value: unknown): value is null | undefined {
   return value === null || value === undefined;
 }
 
+const contentCheck = z
+  .object({
+    id: z.string(),
+    level: z.enum(['ok', 'warn', 'bad']),
+    message: z.string().describe('What is wrong and what to do about it, or what is in order.'),
+    where: z.array(z.string()).optional().describe('What is meant, such as addresses: at most three.'),
+    count: z.int().describe('Faults, or what was checked.'),
+  })
+  .meta({ id: 'ContentCheck' });
+
 export const templatePreview = z
   .object({
     subject: z.string(),
@@ -38,6 +49,10 @@ export const templatePreview = z
     leftovers: z
       .array(z.string())
       .describe('Text in braces that is not a variable, and the syntax of other template languages.'),
+    previewText: z.string().describe('What inboxes show behind the subject.'),
+    checks: z
+      .array(contentCheck)
+      .describe('What probably is wrong, and what is in order, in the order in which it is corrected.'),
   })
   .meta({ id: 'TemplatePreview' });
 
@@ -81,7 +96,7 @@ export function templatePreviewRoutes(
       stores: () => false,
       summary: 'Preview a template',
       description:
-        'Renders a stored template, or content that is not stored, with values and the footer of the account. Fields of the request replace those of the template. Variables of a contact have the values of a campaign. Links to unsubscribe and to report are examples. Nothing is stored or sent.',
+        'Renders a stored template, or content that is not stored, with values and the footer of the account. Fields of the request replace those of the template. Variables of a contact have the values of a campaign. Links to unsubscribe and to report are examples. `checks` has what probably is wrong with the content. Nothing is stored or sent.',
       limit: MAX_BODY_BYTES,
       body: z
         .object({
@@ -124,6 +139,8 @@ export function templatePreviewRoutes(
           missing: ['firstName'],
           required: [],
           leftovers: [],
+          previewText: 'Thank you, {{firstName}}. Example Ltd, 1 High Street Unsubscribe',
+          checks: [{ id: 'subject', level: 'ok', message: 'There is a subject.', count: 0 }],
         },
       },
       refusals: ['TEMPLATE_NOT_FOUND', 'CONTACT_NOT_FOUND', 'TEMPLATE_SYNTAX'],
@@ -172,7 +189,8 @@ export function templatePreviewRoutes(
           }),
           accountId,
         );
-        return liquid === null ? preview : { ...preview, missing: liquid.missing };
+        const shown = liquid === null ? preview : { ...preview, missing: liquid.missing };
+        return { ...shown, ...(await inSlices(checkContentInSteps(shown), accountId)) };
       },
     }),
   ];

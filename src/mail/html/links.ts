@@ -266,7 +266,7 @@ const CLOSING_MARKS = /(?<![)\]}>"'\u00bb\u2019\u201d.,;:!?\u2026])[)\]}>"'\u00b
  * The organizational domain of the URL or host name at the start of a link's text, null when there is none. Mail filters
  * treat a link with another target domain as phishing.
  */
-function displayedDomain(text: string): string | null {
+export function displayedDomain(text: string): string | null {
   const word = FIRST_WORD.exec(text)?.[1]?.replace(CLOSING_MARKS, '') ?? '';
   // As in a domain name, a dot has characters before and after it.
   if (word.indexOf('.', 1) === -1) return null;

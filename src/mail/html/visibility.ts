@@ -19,6 +19,11 @@ export interface Visibility {
   areImagesShown(): boolean;
   /** Whether nothing in the current element can be displayed. */
   isRemoved(): boolean;
+  /**
+   * The colors `#rrggbb` of the text and behind it that inline styles and attributes declare; null: unknown. After a style sheet
+   * only those declared behind it are known.
+   */
+  colors(): { readonly color: string | null; readonly background: string | null };
 }
 
 /** The attributes that `open` reads. */
@@ -113,7 +118,7 @@ export function trackVisibility(): Visibility {
     let endedBlock = false;
     for (let last = changes.at(-1); last !== undefined && last.at >= at; last = changes.at(-1)) {
       flags = last.flags;
-      if (!hasStyleSheet) paint = last.paint;
+      paint = last.paint;
       endedBlock ||= last.isBlock;
       changes.pop();
     }
@@ -129,13 +134,18 @@ export function trackVisibility(): Visibility {
       elements.push(kind);
       kind.open++;
       // A style sheet may set any color.
-      if (kind.setsColors) [paint, hasStyleSheet] = [UNKNOWN_PAINT, true];
+      if (kind.setsColors && !hasStyleSheet) {
+        hasStyleSheet = true;
+        paint = UNKNOWN_PAINT;
+        for (const change of changes) change.paint = UNKNOWN_PAINT;
+      }
       if ((attributes.size === 0 && !kind.isNotShown) || (flags & REMOVED) !== 0) return false;
       const style = readStyle(attributes);
       const outer = { at: elements.length - 1, flags, paint, isBlock: style.isBlock };
       if (kind.isNotShown) flags |= REMOVED;
-      if (!hasStyleSheet) paint = paintOf(name, style, attributes, paint);
-      flags = flagsInside(style, hidesByColor(paint) ? flags | SAME_COLOR : flags & ~SAME_COLOR);
+      paint = paintOf(name, style, attributes, paint);
+      const isHidden = !hasStyleSheet && hidesByColor(paint);
+      flags = flagsInside(style, isHidden ? flags | SAME_COLOR : flags & ~SAME_COLOR);
       if (flags !== outer.flags || paint !== outer.paint || style.isBlock) changes.push(outer);
       return style.isBlock && (flags & REMOVED) === 0;
     },
@@ -143,6 +153,7 @@ export function trackVisibility(): Visibility {
     isTextShown: () => flags === 0,
     areImagesShown: () => (flags & (REMOVED | INVISIBLE)) === 0,
     isRemoved: () => (flags & REMOVED) !== 0,
+    colors: () => ({ color: opaque(paint.color), background: opaque(paint.background) }),
   };
 }
 
@@ -344,6 +355,10 @@ function paintOf(
   const color = declared === undefined ? inherited : colorOf(declared, outer.color);
   const background = backgroundOf(style.background, attributes, outer.background);
   return color === outer.color && background === outer.background ? outer : { color, background };
+}
+
+function opaque(color: string | null): string | null {
+  return color === 'transparent' ? null : color;
 }
 
 function backgroundOf(

@@ -16,6 +16,8 @@ interface Preview {
   missing: string[];
   required: string[];
   leftovers: string[];
+  previewText: string;
+  checks: { id: string; level: string; message: string; where?: string[] }[];
 }
 
 describe('a preview', () => {
@@ -107,6 +109,22 @@ describe('a preview', () => {
     expect(await preview({ text: '{{company_address}} {{unsubscribe_url}}' })).toMatchObject({
       required: [],
     });
+  });
+
+  it('checks the content, and shows the line of an inbox', async () => {
+    const api = await daemon.account('Shop');
+    const { data } = await api.post<Preview>(PATH, {
+      subject: 'Hello {{firstName}}',
+      html: `<p>Hi {{firstName}}</p><a href="shop.html">{{code}}</a>${FOOTER}`,
+    });
+    expect(data.previewText).toMatch(/^Hi \{\{firstName\}\} \{\{code\}\}/);
+    expect(data.checks.filter(({ level }) => level === 'bad')).toEqual([
+      expect.objectContaining({ id: 'values', where: ['{{code}}'] }),
+      expect.objectContaining({
+        id: 'links',
+        message: 'Links that lead nowhere (1): shop.html. Enter addresses that begin with https://.',
+      }),
+    ]);
   });
 
   it('refuses content above the limit, and ends with values that would exceed it', async () => {

@@ -3,12 +3,11 @@ import type { AudienceResponse } from '../../../http/console/figure-routes.ts';
 import type { Data } from '../../data.ts';
 import type { DataOf } from '../../operations.ts';
 import { Icon } from '../../parts/icon/icon.tsx';
-import { CLIPPED_BYTES, GMAIL_BYTES, type RenderedMail } from '../../parts/preview/preview.tsx';
+import { GMAIL_BYTES, type RenderedMail } from '../../parts/preview/preview.tsx';
 import { Card, type ChipKind, STATE_ICONS } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { type Texts, useTexts } from '../../texts.ts';
 import { hasAudience } from './audience.tsx';
-import { type ContentCheck, contentChecks } from './content-checks.ts';
 import type { Choices } from './draft-saver.ts';
 import { senderAddress } from './sender.ts';
 
@@ -47,9 +46,7 @@ export function Checks({ choices, rendered, domains, audience, step }: ChecksPro
     ...(templateId === undefined
       ? [{ kind: 'bad' as const, text: t('check.noTemplate'), link: template }]
       : []),
-    ...(rendered === null ? [] : contentChecks(rendered.preview, CLIPPED_BYTES)).map((each) =>
-      ofContent(each, template, step('content'), texts),
-    ),
+    ...(rendered?.preview.checks ?? []).map((each) => ofContent(each, template, step('content'), texts)),
   ];
   const isProblem = ({ kind }: Entry) => kind !== 'ok';
   const problems = entries.filter(isProblem);
@@ -141,31 +138,31 @@ function ofSender(
     : { kind: 'bad', text: t('check.sender.unverified', { domain: name }), link };
 }
 
+type ContentCheck = RenderedMail['preview']['checks'][number];
+
+/** What the server says about the content; a check without texts of the console has its sentence. */
 function ofContent(
-  { id, kind, count, names }: ContentCheck,
+  { id, level, message, where = [], count }: ContentCheck,
   template: { address: string; name: string },
   content: string,
-  { t, plural, size }: Texts,
+  { t, plural, size, number, named }: Texts,
 ): Entry {
-  if (id === 'size') {
-    const values = { size: size(count), limit: size(GMAIL_BYTES) };
-    return kind === 'ok'
-      ? { kind, text: t('check.size', values) }
-      : { kind, text: t('check.size.bad', { limit: size(GMAIL_BYTES) }), link: template };
-  }
-  const values = { count, names: names.map((name) => name || '""').join(', ') };
-  const link = id === 'subject' ? { address: content, name: t('campaigns.step.content') } : template;
-  if (kind !== 'ok') return { kind, text: t(`check.${id}.bad`, values), link };
-  switch (id) {
-    case 'links':
-    case 'images':
-      return { kind, text: count === 0 ? t(`check.${id}.none`) : plural(`check.${id}`, count) };
-    case 'subject':
-    case 'optOut':
-    case 'values':
-      return { kind, text: t(`check.${id}`) };
-    default:
-      // Warnings exist only where there is something to warn of.
-      return { kind, text: '' };
-  }
+  if (level === 'ok' && (id === 'links' || id === 'images'))
+    return { kind: level, text: count === 0 ? t(`check.${id}.none`) : plural(`check.${id}`, count) };
+  const values: Readonly<Record<string, string>> = {
+    count: number(count),
+    names: where.join(', '),
+    size: size(count),
+    limit: size(GMAIL_BYTES),
+  };
+  const text = named('check', level === 'ok' ? id : `${id}.bad`, message).replaceAll(
+    /\{(\w+)\}/g,
+    (whole, name: string) => values[name] ?? whole,
+  );
+  const isOfSubject = id === 'subject' || id === 'capitals' || id === 'punctuation';
+  return {
+    kind: level,
+    text,
+    link: isOfSubject ? { address: content, name: t('campaigns.step.content') } : template,
+  };
 }

@@ -6,28 +6,35 @@ import { localTime } from '../../parts/local-time.ts';
 import type { RenderedMail } from '../../parts/preview/preview.tsx';
 import { toast } from '../../parts/toast.tsx';
 import { Card, Confirmed, focusNextHeading, Notice, Outcome, useAction } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { type Texts, useTexts } from '../../texts.ts';
 import { audienceOf, hasAudience } from './audience.tsx';
-import { previewText } from './content-checks.ts';
 import type { CampaignResource, Choices } from './draft-saver.ts';
 import { parseSender, rememberSender } from './sender.ts';
 import type { CampaignDraft } from './use-draft.ts';
 
-/** The message as a line of an inbox: sender, subject, and the beginning of the text. */
+/** Characters of the text that most inboxes show. */
+const SHOWN_CHARACTERS = 60;
+
+/** The message as a line of an inbox: sender, subject, and the beginning of the text; as wide and as dark as the preview. */
 export function InboxLine({ from, rendered }: { from: string; rendered: RenderedMail | null }) {
   const { t } = useTexts();
+  const { view, dark } = useNavigation().location.query;
   const { name, local, domain } = parseSender(from);
   const shown = name || `${local}@${domain}`;
   const preview = rendered?.preview;
   return (
-    <section class="inbox-line" aria-label={t('campaigns.inboxLine')}>
+    <section
+      class={`inbox-line ${view === 'phone' ? 'phone' : ''} ${dark === undefined ? '' : 'dark'}`}
+      aria-label={t('campaigns.inboxLine')}
+    >
       <span class="inbox-initial" aria-hidden="true">
         {shown.slice(0, 1).toUpperCase()}
       </span>
       <span class="inbox-sender">{shown}</span>
       <strong>{preview === undefined ? '…' : preview.subject || t('campaigns.noSubject')}</strong>
-      <span class="inbox-text">{preview === undefined ? '' : previewText(preview.html, preview.text)}</span>
+      <span class="inbox-text">{preview?.previewText.slice(0, SHOWN_CHARACTERS)}</span>
     </section>
   );
 }

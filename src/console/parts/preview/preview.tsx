@@ -55,7 +55,7 @@ const DELAY_MS = 400;
 /** Gmail hides the end of messages above it. */
 export const GMAIL_BYTES = 102_000;
 /** Above it, the person is warned. */
-export const CLIPPED_BYTES = 100_000;
+const CLIPPED_BYTES = 100_000;
 /**
  * Lets content that does not declare a color scheme follow that of the frame; its own declaration comes first. Browsers
  * display it on white otherwise. They accept it behind the end of the document.
