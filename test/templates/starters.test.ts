@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { templateInput } from '../../src/http/api/templates.ts';
 import { renderDesign } from '../../src/mail/blocks/render.ts';
@@ -73,4 +74,12 @@ describe('the starters', () => {
       for (const { name, type, subject, design } of starters('en', hostile))
         expect(templateInput.safeParse({ name, type, subject, design }).error?.issues).toBeUndefined();
   });
+});
+
+it('the example of docs/templates.md is a valid template without warnings', () => {
+  const page = readFileSync(new URL('../../docs/templates.md', import.meta.url), 'utf8');
+  const [, json = ''] = /```json\n(.*?)```/s.exec(page) ?? [];
+  const example = templateInput.parse(JSON.parse(json));
+  if (!example.design) throw new Error('the example has no design');
+  expect(missingCompliance(renderDesign(example.design))).toEqual([]);
 });

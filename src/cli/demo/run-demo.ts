@@ -47,7 +47,7 @@ const NEWSLETTER = {
   from: `Shop of Wonders <news@${NAMES.sender}>`,
   to: READER,
   subject: 'Spring wonders',
-  html: '<p>The flying teapots are back!</p>{{company_address_html}} {{unsubscribe_email_html}}',
+  templateVariables: { firstName: 'Zoë' },
 };
 
 /** A DNS record of an API response. */
@@ -71,6 +71,8 @@ interface Data {
   dnsRecords: DnsRecord[];
   recommendedDnsRecords: DnsRecord[];
   events: { eventId: string }[];
+  starters: { starterId: string; name: string; design: object }[];
+  template: { templateId: string };
 }
 
 const BROWSER = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0';
@@ -275,7 +277,10 @@ async function runSteps(
   step('Create a subscription group with consent');
   const groups = '/web-setup/contacts/subscription-groups';
   const { subscriptionGroupId } = (await call('POST', groups, 201, { name: 'News' })).group;
-  const newsletter = { ...NEWSLETTER, subscriptionGroupId };
+  const { starters } = await call('GET', '/web-setup/templates/starters', 200);
+  const { name, design } = starters.find(({ starterId }) => starterId === 'newsletter') ?? {};
+  const { templateId } = (await call('POST', '/web-setup/templates', 201, { name, design })).template;
+  const newsletter = { ...NEWSLETTER, templateId, subscriptionGroupId };
   const early = await call('POST', '/marketing/send', 403, newsletter);
   line(`without consent: ${early.reasonCode}. ${early.message}`);
   await showCalls('email_suppressed');

@@ -22,10 +22,13 @@ export function textHtml(text: string): string {
 
 /** A brace or backslash at an end must not join those of a variable next to it. */
 function literal(text: string): string {
-  return escapeHtml(text)
-    .replace(/^\{+/, (braces) => '&#123;'.repeat(braces.length))
-    .replace(/(?<!\{)\{+$/, (braces) => '&#123;'.repeat(braces.length))
-    .replace(/\\$/, '&#92;');
+  return (
+    escapeHtml(text)
+      // Not linear: a text has at most 5000 characters.
+      .replace(/^\{+/, (braces) => '&#123;'.repeat(braces.length))
+      .replace(/(?<!\{)\{+$/, (braces) => '&#123;'.repeat(braces.length))
+      .replace(/\\$/, '&#92;')
+  );
 }
 
 export interface InlineStyle {
