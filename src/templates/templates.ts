@@ -114,16 +114,19 @@ export function createTemplates(
       const html = made ?? fields.html ?? '';
       if (fields.html !== undefined && fields.html !== html)
         return invalid('html', mjml === null ? DESIGN_AND_HTML : MJML_AND_HTML);
-      const fault = await liquidRefusal(accountId, { ...fields, syntax, html });
+      const storedDesign = design === null ? null : JSON.stringify(design);
+      const fault =
+        contentRefusal({ html, text: fields.text, syntax, design: storedDesign }) ??
+        (await liquidRefusal(accountId, { ...fields, syntax, html }));
       if (fault !== null) return fault;
       return writer.run((tx): TemplateRow | Refusal => {
-        const refusal = contentRefusal({ html, text: fields.text }) ?? mayAdd(tx, accountId);
+        const refusal = mayAdd(tx, accountId);
         if (refusal !== null) return refusal;
         const now = clock.now();
         const row = {
           ...fields,
           html,
-          design: design === null ? null : JSON.stringify(design),
+          design: storedDesign,
           syntax,
           mjml,
           variables: storedVariables(fields.variables),
@@ -146,9 +149,12 @@ export function createTemplates(
       const made = design ? renderDesign(design) : fromMjml;
       const before = findTemplate(tables, accountId, templateId);
       if (isRefusal(before)) return before;
+      const nextSyntax = syntax ?? before.syntax;
+      const hasDesign = design === undefined ? before.design !== null && html === undefined : design !== null;
+      if (hasDesign && nextSyntax === 'liquid') return invalid('syntax', LIQUID_AND_DESIGN);
       // A template that changes meanwhile is checked again by each send.
       const fault = await liquidRefusal(accountId, {
-        syntax: syntax ?? before.syntax,
+        syntax: nextSyntax,
         subject: fields.subject === undefined ? before.subject : fields.subject,
         html: made ?? html ?? before.html,
         text: fields.text === undefined ? before.text : fields.text,
@@ -213,6 +219,7 @@ interface UpdatedTemplate extends TemplateRow {
   droppedMjml: boolean;
 }
 
+const LIQUID_AND_DESIGN = 'must be simple for a template with a design';
 const MJML_AND_HTML = 'is compiled from the mjml: omit it';
 
 export type Templates = ReturnType<typeof createTemplates>;
@@ -221,11 +228,16 @@ function storedVariables(variables: readonly TemplateVariable[]): string | null 
   return variables.length === 0 ? null : JSON.stringify(variables);
 }
 
-/** Refuses a template with neither html nor text. */
-function contentRefusal({ html, text }: Pick<TemplateRow, 'html' | 'text'>): Refusal | null {
-  return html === '' && (text === null || text === '')
-    ? invalid('html', 'is required, unless text or design is given')
-    : null;
+/** Refuses a template with neither html nor text, and a design in Liquid: the variables of designs are of the simple syntax. */
+function contentRefusal({
+  html,
+  text,
+  syntax,
+  design,
+}: Pick<TemplateRow, 'html' | 'text' | 'syntax' | 'design'>): Refusal | null {
+  if (html === '' && (text === null || text === ''))
+    return invalid('html', 'is required, unless text or design is given');
+  return design !== null && syntax === 'liquid' ? invalid('syntax', LIQUID_AND_DESIGN) : null;
 }
 
 /**

@@ -54,6 +54,38 @@ describe('a template in Liquid', () => {
   });
 });
 
+it('is refused for a design, whose variables are of the simple syntax', async () => {
+  const api = await daemon.account('A');
+  const design = {
+    version: 1,
+    theme: { accent: '#1f5c4d', background: '#ffffff', text: '#222222', width: 600, font: 'system' },
+    blocks: [
+      {
+        id: 'a',
+        type: 'heading',
+        level: 1,
+        content: [{ type: 'variable', attrs: { name: 'firstName', default: 'there' } }],
+      },
+      { id: 'b', type: 'footer' },
+    ],
+  };
+  const refused = {
+    status: 400,
+    error: {
+      code: 'VALIDATION_ERROR',
+      details: [{ field: 'syntax', message: 'must be simple for a template with a design' }],
+    },
+  };
+  expect(await api.post('/web-setup/templates', { name: 'D', syntax: 'liquid', design })).toMatchObject(
+    refused,
+  );
+  const { status, data } = await api.post<Answer>('/web-setup/templates', { name: 'D', design });
+  expect(status).toBe(201);
+  const path = `/web-setup/templates/${data.template.templateId}`;
+  expect(await api.put(path, { syntax: 'liquid' })).toMatchObject(refused);
+  expect((await api.get<Answer>(path)).data.template).toMatchObject({ syntax: 'simple' });
+});
+
 describe('a template in MJML', () => {
   it('is compiled, and keeps its source', async () => {
     const api = await daemon.account('A');
