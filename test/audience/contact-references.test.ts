@@ -19,7 +19,8 @@ const EXAMPLES: Readonly<Record<string, { sql?: (seq: number) => string; exporte
   consents: { exported: { consents: [{ method: 'web_form' }] } },
   subscriptions: { exported: { memberships: [{ isActive: true }] } },
   contact_engagement: {
-    sql: (seq) => `INSERT INTO contact_engagement VALUES (${seq}, ${AT}, NULL, ${AT})`,
+    sql: (seq) =>
+      `INSERT INTO contact_engagement (contact_seq, received_at, clicked_at, unanswered) VALUES (${seq}, ${AT}, ${AT}, 0)`,
     exported: {
       engagement: { receivedAt: '2026-01-15T00:00:00.000Z', clickedAt: '2026-01-15T00:00:00.000Z' },
     },

@@ -35,12 +35,20 @@ interface Override {
   body?: () => object;
   params?: () => Record<string, string>;
   query?: Record<string, string>;
+  upload?: PreparedRequest['upload'];
 }
+
+/** A PNG of one pixel. */
+const PIXEL = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==',
+  'base64',
+);
 
 /** A marketing domain, and a recipient who has given consent. */
 const NEWS = { from: 'News <news@news.example.com>', to: 'grace@example.net' };
 
 const OVERRIDES: Record<string, Override> = {
+  uploadMedia: { upload: { raw: PIXEL, type: 'image/png' } },
   assignDomainGroup: { body: () => ({ groupId: domainGroupId }), before: makeDomainGroup },
   verifyDomain: { before: publishDomain },
   resendTransactional: { before: cancelMessage, body: () => ({ messageId: cancelledId }) },
@@ -369,17 +377,18 @@ interface PreparedRequest {
   path: string;
   body: Record<string, unknown> | undefined;
   /** Body and media type of an upload. */
-  upload?: { raw: string; type: string };
+  upload?: { raw: string | Buffer; type: string };
 }
 
 /** Path and body of a request that succeeds. */
 async function prepare(operation: Operation): Promise<PreparedRequest> {
-  const { before, body, params } = OVERRIDES[operation.spec.operationId] ?? {};
+  const { before, body, params, upload } = OVERRIDES[operation.spec.operationId] ?? {};
   await before?.();
   const overridden = params?.() ?? {};
   const path = operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string, at: number) =>
     encodeURIComponent(overridden[name] ?? idOf(operation.path.slice(0, at - 1), name)),
   );
+  if (upload !== undefined) return { path, body: undefined, upload };
   const [[type, sent] = []] = Object.entries(operation.spec.requestBody?.content ?? {});
   if (type === undefined || sent === undefined) return { path, body: undefined };
   const { example } = sent;
@@ -468,9 +477,9 @@ describe('the document', () => {
     expect(await lintFaults(described.document)).toEqual([]);
   });
 
-  it('takes less than 2.6 KB for each operation on average', () => {
+  it('takes less than 2.8 KB for each operation on average', () => {
     const { length } = JSON.stringify(described.document);
-    expect(length / operations.length).toBeLessThan(2600);
+    expect(length / operations.length).toBeLessThan(2800);
   });
 
   it('names the schema of every request', () => {

@@ -17,6 +17,7 @@ const WORKING = [
   'deleteComplianceTemplate',
   'deleteDomain',
   'deleteDomainGroup',
+  'deleteMedia',
   'deleteSegment',
   'deleteSequence',
   'deleteSubscription',

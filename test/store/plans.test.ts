@@ -25,6 +25,7 @@ const BOUNDED: Record<string, string> = {
   account_imports: 'imports of accounts that run or were interrupted',
   sequences: 'at most 100 per account',
   segments: 'at most 500 per account',
+  sunset_rules: 'at most one per account',
   media: 'at most 10,000 per account',
   media_contents: 'at most 10,000 per account, and uploads in progress',
   media_parts: 'at most 20 per content',

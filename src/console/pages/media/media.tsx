@@ -10,6 +10,7 @@ import { toast } from '../../parts/toast.tsx';
 import { Confirmed, Copy, Outcome, Page, useAction } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
+import '../../parts/media-picker/media-picker.css';
 
 /** The images of the account. */
 export function MediaPage() {
