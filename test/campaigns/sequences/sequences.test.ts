@@ -204,7 +204,8 @@ describe('a sequence', () => {
     granted(await setup.audience.contacts.update('acct_one', moved, later, { ...CALLER, merge: true }));
     setup.clock.advance(5 * DAY);
     await setup.run();
-    expect(setup.sent()).toEqual(['ada@example.net Expires', 'eve@example.net Expires']);
+    // Messages of one round have no order.
+    expect(setup.sent().toSorted()).toEqual(['ada@example.net Expires', 'eve@example.net Expires']);
     setup.clock.advance(10 * DAY);
     await setup.run();
     expect(setup.sent().slice(2)).toEqual(['moved@example.net Expires']);
@@ -240,7 +241,9 @@ describe('a sequence', () => {
     );
     setup.clock.advance(HOUR);
     await setup.run();
-    expect(setup.sent()).toEqual(['gold@example.net Gold', 'gold@example.net All', 'silver@example.net All']);
+    expect(setup.sent()[0]).toBe('gold@example.net Gold');
+    // Messages of one round have no order.
+    expect(setup.sent().slice(1).toSorted()).toEqual(['gold@example.net All', 'silver@example.net All']);
     expect(setup.people(row.seq).map(([email, , , reason]) => [email, reason])).toEqual([
       ['none@example.net', 'condition'],
       ['gold@example.net', 'completed'],
@@ -299,11 +302,12 @@ describe('a sequence', () => {
     await setup.run();
     setup.clock.advance(3 * DAY);
     await setup.run();
-    expect(setup.sent()).toEqual([
-      'ada@example.net One',
+    expect(setup.sent()[0]).toBe('ada@example.net One');
+    // Messages of one round have no order.
+    expect(setup.sent().slice(1).toSorted()).toEqual([
+      'ada@example.net Two',
       'eve@example.net First',
       'eve@example.net Second',
-      'ada@example.net Two',
     ]);
     granted(await setup.sequences.update(OWNER, row.sequence_id, { steps: [message('New')] }));
     expect(setup.tables.sequences.versions(row.seq)).toEqual([3]);
@@ -347,7 +351,8 @@ describe('a sequence', () => {
     await setup.writer.run(() => void status('SUCCESS'));
     granted(await setup.sequences.activate(OWNER, row.sequence_id));
     await setup.run();
-    expect(setup.sent()).toEqual(['ada@example.net One', 'eve@example.net One']);
+    // Messages of one round have no order.
+    expect(setup.sent().toSorted()).toEqual(['ada@example.net One', 'eve@example.net One']);
   });
 
   it('waits for the message limits of the account and for the queue, and loses nobody', async () => {
