@@ -395,26 +395,31 @@ INSERT INTO new_failure_notices SELECT account_id, kind, cause_id, state, notice
 DROP TABLE failure_notices;
 ALTER TABLE new_failure_notices RENAME TO failure_notices;
 
--- Designs, from which the html of a template is made: JSON (mail/blocks/design.ts). NULL: the html is written by hand.
+-- What the html of a template is made from: a design, JSON (mail/blocks/design.ts), or MJML. Both NULL: the html is written by
+-- hand. syntax: of subject, html and text.
 ALTER TABLE templates ADD COLUMN design TEXT;
+ALTER TABLE templates ADD COLUMN syntax TEXT NOT NULL DEFAULT 'simple' CHECK (syntax IN ('simple', 'liquid'));
+ALTER TABLE templates ADD COLUMN mjml TEXT;
 ALTER TABLE template_versions ADD COLUMN design TEXT;
-CREATE TRIGGER templates_design_bytes_insert AFTER INSERT ON templates WHEN NEW.design IS NOT NULL BEGIN
-  INSERT INTO stored_bytes VALUES (NEW.account_id, octet_length(NEW.design))
+ALTER TABLE template_versions ADD COLUMN syntax TEXT NOT NULL DEFAULT 'simple';
+ALTER TABLE template_versions ADD COLUMN mjml TEXT;
+CREATE TRIGGER templates_source_bytes_insert AFTER INSERT ON templates WHEN coalesce(NEW.design, NEW.mjml) IS NOT NULL BEGIN
+  INSERT INTO stored_bytes VALUES (NEW.account_id, coalesce(octet_length(NEW.design), 0) + coalesce(octet_length(NEW.mjml), 0))
   ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
 END;
-CREATE TRIGGER templates_design_bytes_update AFTER UPDATE OF design ON templates BEGIN
-  UPDATE stored_bytes SET bytes = bytes + coalesce(octet_length(NEW.design), 0) - coalesce(octet_length(OLD.design), 0) WHERE account_id = NEW.account_id;
+CREATE TRIGGER templates_source_bytes_update AFTER UPDATE OF design, mjml ON templates BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (coalesce(octet_length(OLD.design), 0) + coalesce(octet_length(OLD.mjml), 0) - (coalesce(octet_length(NEW.design), 0) + coalesce(octet_length(NEW.mjml), 0))) WHERE account_id = NEW.account_id;
 END;
 -- With the versions, which their own trigger does not find any more.
-CREATE TRIGGER templates_design_bytes_delete BEFORE DELETE ON templates BEGIN
-  UPDATE stored_bytes SET bytes = bytes - coalesce(octet_length(OLD.design), 0) - (SELECT coalesce(sum(octet_length(design)), 0) FROM template_versions WHERE template_seq = OLD.seq) WHERE account_id = OLD.account_id;
+CREATE TRIGGER templates_source_bytes_delete BEFORE DELETE ON templates BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (coalesce(octet_length(OLD.design), 0) + coalesce(octet_length(OLD.mjml), 0) + (SELECT coalesce(sum(coalesce(octet_length(design), 0) + coalesce(octet_length(mjml), 0)), 0) FROM template_versions WHERE template_seq = OLD.seq)) WHERE account_id = OLD.account_id;
 END;
-CREATE TRIGGER template_versions_design_bytes_insert AFTER INSERT ON template_versions WHEN NEW.design IS NOT NULL BEGIN
-  INSERT INTO stored_bytes VALUES ((SELECT account_id FROM templates WHERE seq = NEW.template_seq), octet_length(NEW.design))
+CREATE TRIGGER template_versions_source_bytes_insert AFTER INSERT ON template_versions WHEN coalesce(NEW.design, NEW.mjml) IS NOT NULL BEGIN
+  INSERT INTO stored_bytes VALUES ((SELECT account_id FROM templates WHERE seq = NEW.template_seq), coalesce(octet_length(NEW.design), 0) + coalesce(octet_length(NEW.mjml), 0))
   ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
 END;
-CREATE TRIGGER template_versions_design_bytes_delete AFTER DELETE ON template_versions WHEN OLD.design IS NOT NULL BEGIN
-  UPDATE stored_bytes SET bytes = bytes - octet_length(OLD.design) WHERE account_id = (SELECT account_id FROM templates WHERE seq = OLD.template_seq);
+CREATE TRIGGER template_versions_source_bytes_delete AFTER DELETE ON template_versions WHEN coalesce(OLD.design, OLD.mjml) IS NOT NULL BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (coalesce(octet_length(OLD.design), 0) + coalesce(octet_length(OLD.mjml), 0)) WHERE account_id = (SELECT account_id FROM templates WHERE seq = OLD.template_seq);
 END;
 
 -- Images that an account has uploaded (media/). Their content is stored once for each account, in parts, so that no unit of work
@@ -515,28 +520,4 @@ CREATE TRIGGER campaign_contacts_bytes_insert AFTER INSERT ON campaign_contacts 
 END;
 CREATE TRIGGER campaign_contacts_bytes_delete AFTER DELETE ON campaign_contacts BEGIN
   UPDATE stored_bytes SET bytes = bytes - 50 WHERE account_id = (SELECT account_id FROM contacts WHERE seq = OLD.contact_seq);
-END;
-
--- The syntax of a template, and its source in MJML, from which its html is compiled; NULL: the html is written or made from a design.
-ALTER TABLE templates ADD COLUMN syntax TEXT NOT NULL DEFAULT 'simple' CHECK (syntax IN ('simple', 'liquid'));
-ALTER TABLE templates ADD COLUMN mjml TEXT;
-ALTER TABLE template_versions ADD COLUMN syntax TEXT NOT NULL DEFAULT 'simple';
-ALTER TABLE template_versions ADD COLUMN mjml TEXT;
-CREATE TRIGGER templates_mjml_bytes_insert AFTER INSERT ON templates WHEN NEW.mjml IS NOT NULL BEGIN
-  INSERT INTO stored_bytes VALUES (NEW.account_id, octet_length(NEW.mjml))
-  ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
-END;
-CREATE TRIGGER templates_mjml_bytes_update AFTER UPDATE OF mjml ON templates BEGIN
-  UPDATE stored_bytes SET bytes = bytes + coalesce(octet_length(NEW.mjml), 0) - coalesce(octet_length(OLD.mjml), 0) WHERE account_id = NEW.account_id;
-END;
--- Before, because the versions are deleted with the template, which their own trigger does not find any more.
-CREATE TRIGGER templates_mjml_bytes_delete BEFORE DELETE ON templates BEGIN
-  UPDATE stored_bytes SET bytes = bytes - coalesce(octet_length(OLD.mjml), 0) - (SELECT coalesce(sum(octet_length(mjml)), 0) FROM template_versions WHERE template_seq = OLD.seq) WHERE account_id = OLD.account_id;
-END;
-CREATE TRIGGER template_versions_mjml_bytes_insert AFTER INSERT ON template_versions WHEN NEW.mjml IS NOT NULL BEGIN
-  INSERT INTO stored_bytes VALUES ((SELECT account_id FROM templates WHERE seq = NEW.template_seq), octet_length(NEW.mjml))
-  ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
-END;
-CREATE TRIGGER template_versions_mjml_bytes_delete AFTER DELETE ON template_versions WHEN OLD.mjml IS NOT NULL BEGIN
-  UPDATE stored_bytes SET bytes = bytes - octet_length(OLD.mjml) WHERE account_id = (SELECT account_id FROM templates WHERE seq = OLD.template_seq);
 END;
