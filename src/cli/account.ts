@@ -18,7 +18,7 @@ import {
 } from '../accounts/limits.ts';
 import { ADDRESS_FORM, parsePostalAddress } from '../accounts/postal-address.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
-import { rampStatus, skipRamp } from '../delivery/ramp.ts';
+import { rampStatus } from '../delivery/ramp.ts';
 import { parseInput } from '../http/validation/parse.ts';
 import { linkPrefix } from '../mail/tokens.ts';
 import { DATABASE_FILE } from '../store/database/connection.ts';
@@ -180,7 +180,8 @@ function rampCommand(context: CliContext): Command {
     run: async (id, { skip, apply }) => {
       if (skip === true && apply === true) context.usage('Use either --skip or --apply');
       const { config, clock, tables, writer } = await context.open({ account: id });
-      if (skip === true || apply === true) await writer.run((tx) => skipRamp(tx, id, skip === true));
+      if (skip === true || apply === true)
+        await writer.run((tx) => tx.accountLimits.skipRamp(id, skip === true ? 1 : null));
       context.printRows(
         rampStatus({ config, tables }, id, clock.now()),
         'No ramp limits the account',

@@ -1,16 +1,15 @@
-import type { Config } from '../config/schema.ts';
-import { DAY, iso, MINUTE, SECOND } from '../core/clock.ts';
+import { DAY, MINUTE, SECOND } from '../core/clock.ts';
 import { createTokenBucket, type TokenBucket } from '../core/token-bucket.ts';
 import { attemptsOf } from '../reputation/rates.ts';
 import type { Context } from '../store/context.ts';
-import { type QueuePriority, TRANSACTIONAL_PRIORITY } from '../store/messages/queue.ts';
+import { MARKETING_PRIORITY, type QueuePriority, TRANSACTIONAL_PRIORITY } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
-import { dayOf, positionOf, reservedForTransactional } from './warmup.ts';
+import { dayOf, reservedForTransactional } from './warmup.ts';
 
 /*
- * The ramp of new accounts and new sending domains (`reputation.ramp`): how many messages they send on a day. Days, schedule and
- * what marketing mail leaves to transactional mail are those of the warm-up of a source address. Marketing mail above the limit waits
- * for the next day; transactional mail is slowed to `reputation.perMinute`, so that it leaves on the same day.
+ * The ramp of new accounts and new sending domains (`reputation.ramp`): how many messages they send on a day (UTC). Marketing mail
+ * leaves as many to transactional mail as in the warm-up of a source address. Marketing mail above the limit waits for the next day;
+ * transactional mail is slowed to `reputation.perMinute`, so that it leaves on the same day.
  */
 
 /** Whose mail it is. */
@@ -33,30 +32,14 @@ interface RampPosition {
 /** Greater limits are none. */
 const MAX_CAP = 1_000_000_000;
 
-type RampSettings = Config['reputation']['ramp'];
-
-let latest: { settings: string; schedule: readonly number[] } = { settings: '', schedule: [] };
-
-/** Messages of each day. */
-function scheduleOf({ messages, factor, days }: RampSettings): readonly number[] {
-  const settings = `${messages} ${factor} ${days}`;
-  if (latest.settings !== settings) {
-    const schedule = Array.from({ length: days }, (_, day) =>
-      Math.min(MAX_CAP, Math.ceil(messages * factor ** day)),
-    );
-    latest = { settings, schedule };
-  }
-  return latest.schedule;
-}
-
 /** The ramps that a message of an account and a domain is subject to, at most two. Reads cached rows only. */
 function positionsOf(
   { config, tables }: RampDeps,
   { account_id, domain_id }: Sender,
   now: number,
 ): RampPosition[] {
-  const settings = config.reputation.ramp;
-  if (settings.messages === 0) return [];
+  const { messages, factor, days } = config.reputation.ramp;
+  if (messages === 0) return [];
   const limits = tables.accountLimits.get(account_id);
   // The operator knows the sender.
   if (limits !== null && (limits.ramp_skipped === 1 || limits.messages_per_day !== null)) return [];
@@ -65,10 +48,10 @@ function positionsOf(
     { domainId: domain_id, startedAt: tables.domains.byId(domain_id)?.created_at },
   ];
   return starts.flatMap(({ domainId, startedAt }) => {
-    if (startedAt === undefined || now - startedAt > (settings.days + 1) * DAY) return [];
-    const setting = { started: iso(startedAt).slice(0, 10), days: settings.days };
-    const { day, cap } = positionOf(setting, scheduleOf(settings), [], Math.max(now, startedAt));
-    return cap === null || cap === MAX_CAP ? [] : [{ domainId, day, cap }];
+    if (startedAt === undefined) return [];
+    const day = Math.max(1, (dayOf(now) - dayOf(startedAt)) / DAY + 1);
+    const cap = Math.ceil(messages * factor ** (day - 1));
+    return day > days || cap >= MAX_CAP ? [] : [{ domainId, day, cap }];
   });
 }
 
@@ -143,15 +126,8 @@ export function rampStatus(
   });
 }
 
-/** Skips the ramp of an account and its domains, or applies it again. */
-export function skipRamp(tables: Pick<Tables, 'accountLimits'>, accountId: string, isSkipped: boolean): void {
-  tables.accountLimits.skipRamp(accountId, isSkipped ? 1 : null);
-}
-
-/** What one attempt counts toward; it ends once. */
-export interface RampShare {
-  uses: DayUse[];
-}
+/** What one attempt counts toward, at most an account and a domain; it ends once. */
+export type RampShare = readonly DayUse[];
 
 /** What a message waits for, as the obstacles of source addresses (`EgressObstacle`). */
 interface RampObstacle {
@@ -238,19 +214,20 @@ export function createRamp({
       const text = `waits for tomorrow's messages of ${who} (${used} of ${cap} used${kept})`;
       return { kind: 'ramp', until: dayOf(clock.now()) + DAY, text, isOfDomain: domainId !== '' };
     },
-    /** Counts a message in flight; null: no ramp applies. */
-    begin: (sender: Sender | undefined, priority: QueuePriority): RampShare | null => {
-      const limits = sender === undefined ? [] : limitsOf(sender, priority);
-      if (sender === undefined || limits.length === 0) return null;
+    /** Counts a message in flight. */
+    begin: (sender: Sender | undefined, priority: QueuePriority): RampShare => {
+      if (sender === undefined) return [];
+      const limits = limitsOf(sender, priority);
       // Only transactional mail leaves above the limit.
       if (limits.some(({ used, cap }) => used >= cap)) tokensOf(sender.account_id).charge(1);
-      const uses = limits.map(({ use }) => use);
-      for (const use of uses) use.inFlight++;
-      return { uses };
+      return limits.map(({ use }) => {
+        use.inFlight++;
+        return use;
+      });
     },
     /** Ends a message in flight. `counted`: whether a server saw it. Counts of a day that is over are dropped. */
-    end: (share: RampShare | null, priority: QueuePriority, counted: boolean): void => {
-      for (const use of share?.uses ?? []) {
+    end: (share: RampShare, priority: QueuePriority, counted: boolean): void => {
+      for (const use of share) {
         use.inFlight--;
         if (counted) use[priority === TRANSACTIONAL_PRIORITY ? 'transactional' : 'marketing']++;
       }
@@ -259,7 +236,9 @@ export function createRamp({
     marketingLeft: (sender: Sender): number =>
       Math.min(
         Number.POSITIVE_INFINITY,
-        ...limitsOf(sender, 1).map(({ cap, used, reserved }) => Math.max(0, cap - used - reserved)),
+        ...limitsOf(sender, MARKETING_PRIORITY).map(({ cap, used, reserved }) =>
+          Math.max(0, cap - used - reserved),
+        ),
       ),
   };
 }

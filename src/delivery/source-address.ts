@@ -47,8 +47,8 @@ export interface EgressTicket {
   receiver: string | null;
   /** Whether the provider refuses the address, and the attempt tests whether it still does. */
   isProbe: boolean;
-  /** What it counts toward of the ramp of a new sender; null: nothing. */
-  ramp: RampShare | null;
+  /** What it counts toward of the ramp of a new sender. */
+  ramp: RampShare;
 }
 
 export type SettledReport = Pick<AttemptReport, 'sessions'> & {

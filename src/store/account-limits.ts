@@ -41,9 +41,6 @@ export type CountedResource = (typeof COUNTED_RESOURCES)[number];
 export function accountLimitTable(db: Database) {
   const sql = statements(db);
   const get = sql.get<[string], AccountLimitsRow>('SELECT * FROM account_limits WHERE account_id = ?');
-  const skipRamp = sql.run<[string, 1 | null]>(`
-    INSERT INTO account_limits (account_id, ramp_skipped) VALUES (?, ?)
-    ON CONFLICT (account_id) DO UPDATE SET ramp_skipped = excluded.ramp_skipped`);
   const ofAccount = cachedLookup(db, (accountId: string) => get(accountId));
   const counting = (sql: string) => db.prepare<[string], number>(sql).pluck();
   const counts: Record<CountedResource, ReturnType<typeof counting>> = {
@@ -67,7 +64,10 @@ export function accountLimitTable(db: Database) {
     get: (accountId: string): AccountLimitsRow | null => ofAccount(accountId),
     /** Inserts or replaces the limits of an account. */
     put: sql.run<[row: AccountLimitsRow]>(`INSERT OR REPLACE INTO ${sql.row('account_limits')}`),
-    skipRamp: (accountId: string, skipped: 1 | null): void => skipRamp(accountId, skipped),
+    /** Skips the ramp of an account and its domains; null: applies it again. */
+    skipRamp: sql.run<[accountId: string, skipped: 1 | null]>(`
+      INSERT INTO account_limits (account_id, ramp_skipped) VALUES (?, ?)
+      ON CONFLICT (account_id) DO UPDATE SET ramp_skipped = excluded.ramp_skipped`),
     /** The number of resources of this kind that the account has. */
     count: (resource: CountedResource, accountId: string): number => counts[resource].get(accountId) ?? 0,
     /** Bytes of what the account manages and of the contents of its messages. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DAY, HOUR, SECOND } from '../../src/core/clock.ts';
-import { rampStatus, skipRamp } from '../../src/delivery/ramp.ts';
+import { rampStatus } from '../../src/delivery/ramp.ts';
 import { insertDomain } from '../support/store.ts';
 import { createTestEgress, marketing, transactional } from './source-addresses.ts';
 
@@ -116,9 +116,9 @@ describe('the ramp of a new account', () => {
     const { send, sendAll, config, writer, status, tables } = start();
     expect((await sendAll(marketing(), 50))['']).toBe(50);
     expect(await send(100)).toBe(10);
-    await writer.run((tx) => skipRamp(tx, 'acct_one', true));
+    await writer.run((tx) => tx.accountLimits.skipRamp('acct_one', 1));
     expect([await send(50), status()]).toEqual([50, []]);
-    await writer.run((tx) => skipRamp(tx, 'acct_one', false));
+    await writer.run((tx) => tx.accountLimits.skipRamp('acct_one', null));
     expect([await send(50), status().length]).toEqual([0, 2]);
     expect(tables.accountLimits.get('acct_one')?.domains).toBeNull();
     config.reputation.ramp.messages = 0;
