@@ -25,14 +25,15 @@ export function createLogOutput(fd = standardOutput()) {
     waitingBytes += bytes.byteLength;
     if (timer !== null) return;
     timer = setInterval(retry, RETRY_MS).unref();
-    // What waits is written as far as possible when the process ends.
-    process.once('exit', retry);
+    if (waitingOutputs.size === 0) process.on('exit', retryAll);
+    waitingOutputs.add(retry);
   }
 
   function stopRetrying(): void {
     if (timer !== null) clearInterval(timer);
     timer = null;
-    process.off('exit', retry);
+    waitingOutputs.delete(retry);
+    if (waitingOutputs.size === 0) process.off('exit', retryAll);
   }
 
   function retry(): void {
@@ -84,6 +85,13 @@ export function createLogOutput(fd = standardOutput()) {
 }
 
 export type LogOutput = ReturnType<typeof createLogOutput>;
+
+/** Outputs with records that wait: these are written as far as possible when the process ends. */
+const waitingOutputs = new Set<() => void>();
+
+function retryAll(): void {
+  for (const retry of waitingOutputs) retry();
+}
 
 /** Writes as much as possible; returns what is left. */
 function writeAll(fd: number, bytes: Buffer): Buffer {

@@ -49,6 +49,18 @@ describe('a log that is not read', () => {
     await expect.poll(() => read() === '' && process.listenerCount('exit')).toBe(before);
   });
 
+  it('uses one listener for all outputs, which writes what waits in each of them', async () => {
+    const before = process.listeners('exit');
+    const pipes = [pipe(), pipe()];
+    const outputs = pipes.map(({ writer }) => outputTo(writer));
+    for (const output of outputs) output.write('x'.repeat(100_000));
+    const [listener, ...others] = process.listeners('exit').filter((one) => !before.includes(one));
+    expect(others).toEqual([]);
+    for (const { read } of pipes) read();
+    listener?.call(process, 0);
+    expect(process.listeners('exit')).toEqual(before);
+  });
+
   it('blocks nothing, drops what exceeds its limit, and reports the number when it is read again', async () => {
     const { writer, read } = pipe();
     const output = outputTo(writer);
