@@ -1,12 +1,12 @@
 import { Readable } from 'node:stream';
 import type { Context as KoaContext, Middleware } from 'koa';
+import { findSegment } from '../../audience/segments/segments.ts';
 import { eventLoopTurns } from '../../core/concurrency/slices.ts';
 import type { Log } from '../../core/log.ts';
 import { invalid, isRefusal, type Refusal, type RefusalCode, refuse } from '../../core/refusal.ts';
 import type { Audit } from '../../people/audit.ts';
 import type { Session } from '../../people/sessions.ts';
 import type { Context } from '../../store/context.ts';
-import type { Reader } from '../../store/readers/reads.ts';
 import { whenClosed } from '../call-signals.ts';
 import { respond } from '../front.ts';
 import { refusalResponse } from '../responses.ts';
@@ -59,7 +59,7 @@ const EXPORTS = { total: 16, ofPerson: 2, ofAccount: 4, forOperators: 4 };
  * At most 16 exports run, 4 of them for operators only: 2 of a person, 4 of the members of an account.
  */
 export function streamedOperations(
-  { log, reader }: Pick<Context, 'log' | 'reader'>,
+  { log, reader, tables }: Pick<Context, 'log' | 'reader' | 'tables'>,
   services: StreamedServices,
 ): OperationGroup {
   const { access, auditing } = services;
@@ -67,7 +67,7 @@ export function streamedOperations(
   const operations = new Map<string, StreamedOperation>([
     ['/console/stream', streamOperation(services)],
     ['/console/audit/export', auditExport(services, download)],
-    ['/console/exports/contacts', contactExport(reader, download)],
+    ['/console/exports/contacts', contactExport({ reader, tables }, download)],
   ]);
   const middleware: Middleware = async (ctx: KoaContext, next) => {
     const operation = ctx.method === 'GET' ? operations.get(ctx.path) : undefined;
@@ -225,7 +225,10 @@ function auditExport({ audit }: StreamedServices, download: StartDownload): Stre
   };
 }
 
-function contactExport(reader: Reader, download: StartDownload): StreamedOperation {
+function contactExport(
+  { reader, tables }: Pick<Context, 'reader' | 'tables'>,
+  download: StartDownload,
+): StreamedOperation {
   return {
     operation: 'console.exportContacts',
     summary: 'Export contacts',
@@ -235,6 +238,9 @@ function contactExport(reader: Reader, download: StartDownload): StreamedOperati
       const query = contactExportQuery.safeParse(Object.fromEntries(new URLSearchParams(ctx.querystring)));
       if (!query.success)
         return invalid(String(query.error.issues[0]?.path[0]), 'is not a valid filter of contacts');
+      const { segmentId } = query.data;
+      const segment = segmentId === undefined ? null : findSegment(tables, accountId ?? '', segmentId);
+      if (isRefusal(segment)) return segment;
       return download(ctx, {
         holder: holderOf(session, accountId),
         fileName: 'contacts.csv',

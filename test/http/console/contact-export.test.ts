@@ -68,6 +68,12 @@ describe('the export of contacts', () => {
     expect((await download(owner, `account=${test.account}&status=new`)).status).toBe(400);
   });
 
+  it('is refused for a segment that does not exist', async () => {
+    const owner = await test.member('owner');
+    const { status, text } = await download(owner, `account=${test.account}&segmentId=segment_none`);
+    expect([status, JSON.parse(text)]).toMatchObject([404, { error: { code: 'SEGMENT_NOT_FOUND' } }]);
+  });
+
   it('runs twice at the same time for one person, and never stops that of another', async () => {
     const [owner, second] = [await test.member('owner'), await test.member('owner', 'second@example.com')];
     await addContacts(
