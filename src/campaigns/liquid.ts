@@ -73,25 +73,21 @@ interface RenderedMember {
 /** The members that were rendered ahead, by `seq`. */
 export type RenderedMembers = ReadonlyMap<number, RenderedMember>;
 
-/** Renders the first of the members, as many as fit into a turn of the account. */
+/** Renders the first of the members, as many as fit into a turn of the account. Each has an address. */
 export async function renderMembers(
   threads: TemplateThreads,
   accountId: string,
   mail: CampaignMail & { wording: LiquidContent },
   members: readonly CampaignMember[],
 ): Promise<RenderedMembers> {
-  const withAddress = members.filter(({ email }) => email !== null);
-  const copies = withAddress.map((member) => ({
+  const copies = members.map((member) => ({
     variables: { ...mail.variables, ...contactVariables(member) },
     optional: mail.optional,
   }));
-  const results =
-    copies.length === 0
-      ? []
-      : await threads.render(accountId, liquidSource(mail.wording), copies, { whole: false });
+  const results = await threads.render(accountId, liquidSource(mail.wording), copies, { whole: false });
   return new Map(
     results.flatMap((result, index): [number, RenderedMember][] => {
-      const member = withAddress[index];
+      const member = members[index];
       if (member === undefined || ('unrun' in result && result.unrun === 'stopping')) return [];
       return [[member.seq, { fields: fieldsOf(member), result }]];
     }),

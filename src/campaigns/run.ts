@@ -241,7 +241,8 @@ export function createCampaignRunner(
     if (!isRefusal(content) && isStreamStopped(tables, send, content.mail)) return ROUND_INTERVAL_MS;
     const today = isRefusal(content) ? capacity : leftToday(send, content.mail);
     if (today < 1) return ROUND_INTERVAL_MS;
-    const rendered = await renderAhead(send, selected, content);
+    const limit = Math.min(capacity, left, today, paceOf(send.per_hour).batchSize);
+    const rendered = await renderAhead(send, selected, content, limit);
     if (rendered?.size === 0) return ROUND_INTERVAL_MS;
     const batch = await writer.run((tx) => {
       const current = tx.campaignSends.get(seq);
@@ -249,7 +250,7 @@ export function createCampaignRunner(
       // Another process changed the campaign in the meantime.
       if (current.at_seq !== send.at_seq || current.subscription_group_id !== send.subscription_group_id)
         return null;
-      const result = queueBatch(tx, current, selected, Math.min(capacity, today), content, {
+      const result = queueBatch(tx, current, selected, limit, content, {
         ...batchParts,
         rendered,
       });
@@ -279,13 +280,14 @@ export function createCampaignRunner(
   }
 
   /**
-   * Renders the next members of a campaign in Liquid; null: it is not in Liquid, or none of them has an address. Empty: the threads
-   * are stopping.
+   * Renders the next members of a campaign in Liquid, at most `limit`; null: it is not in Liquid, or none of them has an address.
+   * Empty: the threads are stopping.
    */
   async function renderAhead(
     send: CampaignSend,
     selected: SelectedMembers | null,
     content: CampaignContent | Refusal,
+    limit: number,
   ): Promise<RenderedMembers | null> {
     if (isRefusal(content)) return null;
     const { mail } = content;
@@ -293,8 +295,9 @@ export function createCampaignRunner(
     const group = tables.subscriptionGroups.get(send.account_id, send.subscription_group_id);
     if (!isLiquid(wording) || group === null) return null;
     const { members } = nextMembers(tables, send, group.seq, selected);
-    if (!members.some(({ email }) => email !== null)) return null;
-    return renderMembers(parts.threads, send.account_id, { ...mail, wording }, members);
+    const recipients = members.filter(({ email }) => email !== null).slice(0, limit);
+    if (recipients.length === 0) return null;
+    return renderMembers(parts.threads, send.account_id, { ...mail, wording }, recipients);
   }
 
   /** Stops a campaign whose results show that it must not continue. Returns whether it was stopped. */
@@ -877,9 +880,9 @@ const MAX_WITH_LANGUAGES = 1000;
 
 /**
  * Prepares the shared content of a campaign's copies, ahead of the units of work that store the copies. It is parsed,
- * rendered and deflated once for each language of the members, and again only when its input changes. Begins with an empty cache by `campaign_seq`,
- * bounded by MAX_CACHED_CHARACTERS; the content that was used least recently is dropped. `prepare` works in turns of
- * the account.
+ * rendered and deflated once for each language of the members, and again only when its input changes. Begins with an empty
+ * cache by `campaign_seq`, bounded by MAX_CACHED_CHARACTERS; the content that was used least recently is dropped. `prepare`
+ * works in turns of the account.
  */
 function createCampaignContents(htmlReader: HtmlReader, threads: TemplateThreads) {
   const cache = new LRUCache<number, CampaignContent>({
@@ -920,7 +923,7 @@ function createCampaignContents(htmlReader: HtmlReader, threads: TemplateThreads
         await inSlices(parseContentInSteps(mail.wording, htmlReader), send.account_id);
       const ready = recheckCampaign(tables, send, htmlReader, mail);
       if (isRefusal(ready)) return ready;
-      const languages = languagesOf.get(send.campaign_seq) ?? new Set<PageLanguage>();
+      const languages = known?.languages ?? languagesOf.get(send.campaign_seq) ?? new Set<PageLanguage>();
       languagesOf.set(send.campaign_seq, languages);
       const inLanguages = [
         ready,

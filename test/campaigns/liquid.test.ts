@@ -51,6 +51,19 @@ describe('a campaign in Liquid', () => {
     expect(setup.progress(sent.campaign_id)).toMatchObject({ queued: 2 });
   });
 
+  it('renders no more recipients than may receive it now', async () => {
+    const setup = await withMembers();
+    const sent = granted(await setup.send({ ...LIQUID, perHour: 240 }));
+    const before = setup.liquidCopies();
+    setup.runner.start();
+    await eventually('the first message', () => setup.progress(sent.campaign_id).queued === 1);
+    expect(setup.liquidCopies() - before).toBe(1);
+    setup.clock.advance(15_100);
+    setup.runner.wake();
+    await eventually('the second message', () => setup.progress(sent.campaign_id).queued === 2);
+    expect(setup.liquidCopies() - before).toBe(2);
+  });
+
   it('skips a recipient whose content cannot be rendered, with the reason, and sends to the others', async () => {
     const setup = await withMembers();
     const html = `{% if firstName == "Ada" %}{% for i in (1..9999) %}{% for j in (1..9999) %}{% endfor %}{% endfor %}{% endif %}${FOOTER}`;

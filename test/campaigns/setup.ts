@@ -68,6 +68,13 @@ export async function startCampaigns(
   const announced: string[] = [];
   const threads = createTemplateThreads(log);
   onTestFinished(() => threads.stop());
+  /** Copies that were to be rendered in Liquid. */
+  let copies = 0;
+  const { render } = threads;
+  threads.render = (accountId, source, given, options) => {
+    copies += given.length;
+    return render(accountId, source, given, options);
+  };
   const deps = {
     recorder,
     pressure: { refusal: () => pressure, capacity: () => queueLimit - tables.queue.count() },
@@ -109,6 +116,7 @@ export async function startCampaigns(
     audience,
     announced,
     runner,
+    liquidCopies: () => copies,
     /** A second runner, as after a restart of the daemon. */
     anotherRunner: addRunner,
     /** Resolves when every campaign has had the opportunity for several more steps: a campaign that waits makes none. */
