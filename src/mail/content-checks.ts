@@ -1,6 +1,7 @@
 import { readProgramFile } from '../config/program-file.ts';
 import type { Work } from '../core/concurrency/slices.ts';
 import { organizationalDomain } from './address.ts';
+import { contrast, READABLE } from './blocks/colors.ts';
 import { displayedDomain, parseLinkUrl } from './html/links.ts';
 import { trackVisibility, VISIBILITY_ATTRIBUTES } from './html/visibility.ts';
 import { type HtmlVisitor, VOID_ELEMENTS, walkHtmlInSteps } from './html/walk.ts';
@@ -146,8 +147,6 @@ const MAX_PREVIEW_TEXT = 140;
 const MAX_EXAMINED = 5000;
 /** Characters of a link's text that are collected. */
 const MAX_LINK_TEXT = 300;
-/** Contrast of normal text (WCAG 2.2, 1.4.3). */
-const MIN_CONTRAST = 4.5;
 /** Fields of contacts: each contact has its own. */
 const CONTACT_FIELDS = new Set(['email', 'firstName', 'lastName', 'phone', 'customFields']);
 /** The addresses that a preview shows instead of those of a recipient. */
@@ -259,7 +258,7 @@ function* examineInSteps(html: string): Work<Examined> {
       add(piece.slice(0, 10 * MAX_PREVIEW_TEXT));
       if (!visibility.isTextShown() || !/[\p{L}\p{N}]/u.test(piece)) return;
       const { color, background } = visibility.colors();
-      if (color === null || background === null || contrast(color, background) >= MIN_CONTRAST) return;
+      if (color === null || background === null || contrast(color, background) >= READABLE) return;
       examined.faintCount++;
       if (examined.faint.length < MAX_NAMED)
         examined.faint.push(`"${visible(piece).slice(0, 40)}" (${color} on ${background})`);
@@ -334,18 +333,4 @@ function showsOtherSite({ href, text }: Link): boolean {
 function isShortened(address: string): boolean {
   const url = parseLinkUrl(address);
   return url !== null && SHORTENERS.has(new URL(url).hostname.replace(/^www\./, ''));
-}
-
-/** The contrast ratio of two colors `#rrggbb` (WCAG 2.2). */
-function contrast(one: string, other: string): number {
-  const [light = 0, dark = 0] = [luminance(one), luminance(other)].toSorted((a, b) => b - a);
-  return (light + 0.05) / (dark + 0.05);
-}
-
-function luminance(color: string): number {
-  const channel = (at: number) => {
-    const value = Number.parseInt(color.slice(at, at + 2), 16) / 255;
-    return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
-  };
-  return 0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5);
 }

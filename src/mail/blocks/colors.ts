@@ -1,5 +1,5 @@
 /*
- * Colors of designs: contrast (WCAG 2.2), and what they become in dark mode. All colors are `#rrggbb`.
+ * Colors of mail: contrast (WCAG 2.2), and what those of designs become in dark mode. All colors are `#rrggbb`.
  */
 
 type Rgb = readonly [red: number, green: number, blue: number];
@@ -55,7 +55,7 @@ export function contrast(one: string, other: string): number {
   return (high + 0.05) / (low + 0.05);
 }
 
-/** The contrast of readable text. */
+/** The contrast of readable text (WCAG 2.2, 1.4.3). */
 export const READABLE = 4.5;
 
 /** White or nearly black, whichever is more readable on a color; white where both are. */
