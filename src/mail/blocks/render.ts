@@ -439,7 +439,7 @@ function footerPlace(block: BlockOf<'footer'>, outer: Place): Place {
 }
 
 /** The color of the default texts in dark mode. */
-function darkLegal(footer: BlockOf<'footer'> | null, page: Place): string | null {
+function darkLegal(footer: BlockOf<'footer'> | null, page: Place): string {
   return readableOn(
     '#808080',
     footer === null ? page.darkBackground : footerPlace(footer, page).darkBackground,

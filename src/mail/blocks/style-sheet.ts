@@ -51,7 +51,7 @@ const NARROW = 600;
 export const NARROW_EDGE = 20;
 
 /** The elements `style` of the head. Separate ones: Gmail drops a whole sheet for one rule that it does not read. */
-export function styleElements(colors: DarkColors, darkFooter: string | null): string {
+export function styleElements(colors: DarkColors, darkFooter: string): string {
   const responsive = [
     `@media only screen and (max-width:${NARROW - 1}px){`,
     '.col{display:block!important;width:100%!important;max-width:100%!important}',
@@ -63,8 +63,7 @@ export function styleElements(colors: DarkColors, darkFooter: string | null): st
     '.in{padding-left:0!important;padding-right:0!important}',
     '}',
   ].join('');
-  const footer = (prefix: string) =>
-    darkFooter === null ? '' : `${prefix}.legal span,${prefix}.legal a{color:${darkFooter}!important}`;
+  const footer = (prefix: string) => `${prefix}.legal span,${prefix}.legal a{color:${darkFooter}!important}`;
   const dark = `:root{color-scheme:light dark;supported-color-schemes:light dark}@media (prefers-color-scheme:dark){${colors.mediaRules()}${footer('')}}`;
   const outlook = colors.outlookRules() + footer('[data-ogsc] ');
   return [responsive, dark, outlook].map((sheet) => `<style>${sheet}</style>`).join('\n');
