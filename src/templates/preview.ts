@@ -5,6 +5,7 @@ import { deriveTextInSteps } from '../mail/html/text-part.ts';
 import {
   parseTemplateInSteps,
   renderTemplateInSteps,
+  type Template,
   type TemplateKind,
   type TemplateSyntax,
 } from '../mail/template.ts';
@@ -83,8 +84,9 @@ export function* renderPreviewInSteps(
   const missing = new Set<string>();
   const leftovers = new Set<string>();
 
-  function* part(kind: TemplateKind, source: string): Work<string> {
-    const template = yield* parseTemplateInSteps(source, content.syntax);
+  const parse = (source: string) => parseTemplateInSteps(source, content.syntax);
+
+  function* part(kind: TemplateKind, template: Template): Work<string> {
     for (const { text } of template.foreign) leftovers.add(text);
     for (const leftover of template.leftovers) leftovers.add(leftover);
     const own = new Map(Object.entries(kind === 'html' ? service.html : service.text));
@@ -104,13 +106,15 @@ export function* renderPreviewInSteps(
     return '';
   }
 
-  const source = content.html;
-  const html = yield* part('html', source);
-  const subject = yield* part('subject', content.subject);
-  const text = content.text === null ? yield* deriveTextInSteps(html) : yield* part('text', content.text);
-  const template = yield* parseTemplateInSteps(source === '' ? (content.text ?? '') : source, content.syntax);
+  const htmlTemplate = yield* parse(content.html);
+  const textTemplate = content.text === null ? null : yield* parse(content.text);
+  const html = yield* part('html', htmlTemplate);
+  const subject = yield* part('subject', yield* parse(content.subject));
+  const text = textTemplate === null ? yield* deriveTextInSteps(html) : yield* part('text', textTemplate);
   const required =
-    source === '' ? missingInText(template) : yield* findMissingComplianceInSteps(source, template);
+    content.html === ''
+      ? missingInText(textTemplate ?? { names: [] })
+      : yield* findMissingComplianceInSteps(content.html, htmlTemplate);
   return {
     html,
     subject,
