@@ -138,53 +138,32 @@ export function createTemplates(
         return { ...row, seq: tx.templates.insert(row) };
       }, accountId);
     },
-    /** Other html without a design replaces the design (`droppedDesign`); a design of null leaves the html that it made. */
+    /** Other html without a design replaces the design, and other html replaces the MJML (`dropped`). */
     update: async (
       accountId: string,
       templateId: string,
-      { variables, design, html, syntax, mjml, ...fields }: Partial<TemplateFields>,
+      patch: Partial<TemplateFields>,
     ): Promise<UpdatedTemplate | Refusal> => {
-      const fromMjml = await compiled(accountId, { mjml, design: design ?? null });
+      const { mjml, design = null } = patch;
+      const fromMjml = await compiled(accountId, { mjml, design });
       if (isRefusal(fromMjml)) return fromMjml;
-      const made = design ? renderDesign(design) : fromMjml;
+      const made = design === null ? fromMjml : renderDesign(design);
       const before = findTemplate(tables, accountId, templateId);
       if (isRefusal(before)) return before;
-      const nextSyntax = syntax ?? before.syntax;
-      const hasDesign = design === undefined ? before.design !== null && html === undefined : design !== null;
-      if (hasDesign && nextSyntax === 'liquid') return invalid('syntax', LIQUID_AND_DESIGN);
+      const expected = changedTemplate(before, patch, made);
+      if (isRefusal(expected)) return expected;
       // A template that changes meanwhile is checked again by each send.
-      const fault = await liquidRefusal(accountId, {
-        syntax: nextSyntax,
-        subject: fields.subject === undefined ? before.subject : fields.subject,
-        html: made ?? html ?? before.html,
-        text: fields.text === undefined ? before.text : fields.text,
-      });
+      const fault = await liquidRefusal(accountId, expected);
       if (fault !== null) return fault;
       return writer.run((tx): UpdatedTemplate | Refusal => {
         const template = findTemplate(tx, accountId, templateId);
         if (isRefusal(template)) return template;
-        // A client that changes what it has read repeats the html.
-        const isWritten = html !== undefined && html !== template.html && html !== made;
-        if (isWritten && made !== undefined) return invalid('html', design ? DESIGN_AND_HTML : MJML_AND_HTML);
-        const replacesHtml = isWritten || (made !== undefined && !design);
-        const droppedDesign = replacesHtml && design === undefined && template.design !== null;
-        const keptMjml = isWritten || design ? null : template.mjml;
-        const droppedMjml = mjml === undefined && template.mjml !== null && keptMjml === null;
-        const changed = {
-          ...template,
-          ...fields,
-          html: made ?? html ?? template.html,
-          design: design ? JSON.stringify(design) : design === null || droppedDesign ? null : template.design,
-          syntax: syntax ?? template.syntax,
-          mjml: mjml === undefined ? keptMjml : mjml,
-          ...(variables === undefined ? {} : { variables: storedVariables(variables) }),
-          updated_at: clock.now(),
-        };
-        const refusal = contentRefusal(changed);
-        if (refusal !== null) return refusal;
-        if (CONTENT.some((field) => changed[field] !== template[field])) tx.templateVersions.add(template);
-        tx.templates.update(changed);
-        return { ...changed, droppedDesign, droppedMjml };
+        const changed = changedTemplate(template, patch, made);
+        if (isRefusal(changed)) return changed;
+        const { dropped, ...row } = { ...changed, updated_at: clock.now() };
+        if (CONTENT.some((field) => row[field] !== template[field])) tx.templateVersions.add(template);
+        tx.templates.update(row);
+        return { ...row, dropped };
       }, accountId);
     },
     remove: (accountId: string, templateId: string): Promise<TemplateRow | Refusal> =>
@@ -213,10 +192,36 @@ export function createTemplates(
   };
 }
 
-/** `droppedDesign`, `droppedMjml`: the html was replaced, so that the template has no design, or no MJML, any more. */
-interface UpdatedTemplate extends TemplateRow {
-  droppedDesign: boolean;
-  droppedMjml: boolean;
+export interface UpdatedTemplate extends TemplateRow {
+  /** What the template does not have any more, because its html was replaced. */
+  dropped: ('design' | 'mjml')[];
+}
+
+/** A template with changed fields. `made`: the html of the design or the MJML of the patch; undefined: it has neither. */
+function changedTemplate(
+  template: TemplateRow,
+  { variables, design, html, syntax, mjml, ...fields }: Partial<TemplateFields>,
+  made: string | undefined,
+): UpdatedTemplate | Refusal {
+  // A client that changes what it has read repeats the html.
+  const isWritten = html !== undefined && html !== template.html && html !== made;
+  if (isWritten && made !== undefined) return invalid('html', design ? DESIGN_AND_HTML : MJML_AND_HTML);
+  const replacesDesign = isWritten || (made !== undefined && !design);
+  const replacesMjml = isWritten || Boolean(design);
+  const dropped: UpdatedTemplate['dropped'] = [];
+  if (design === undefined && replacesDesign && template.design !== null) dropped.push('design');
+  if (mjml === undefined && replacesMjml && template.mjml !== null) dropped.push('mjml');
+  const changed = {
+    ...template,
+    ...fields,
+    html: made ?? html ?? template.html,
+    design: design ? JSON.stringify(design) : design === null || replacesDesign ? null : template.design,
+    syntax: syntax ?? template.syntax,
+    mjml: mjml === undefined ? (replacesMjml ? null : template.mjml) : mjml,
+    ...(variables === undefined ? {} : { variables: storedVariables(variables) }),
+    dropped,
+  };
+  return contentRefusal(changed) ?? changed;
 }
 
 const LIQUID_AND_DESIGN = 'must be simple for a template with a design';
@@ -263,23 +268,17 @@ export function templateWarnings({
   html,
   text,
   syntax,
-  droppedDesign = false,
-  droppedMjml = false,
-}: TemplateRow & { droppedDesign?: boolean; droppedMjml?: boolean }): string[] {
-  const dropped = [
-    ...(droppedDesign
-      ? ['the html was replaced, so the design of the template is deleted; its versions have it']
-      : []),
-    ...(droppedMjml
-      ? ['the html was replaced, so the mjml of the template is deleted; its versions have it']
-      : []),
-  ];
+  dropped = [],
+}: TemplateRow & Partial<UpdatedTemplate>): string[] {
+  const replaced = dropped.map(
+    (field) => `the html was replaced, so the ${field} of the template is deleted; its versions have it`,
+  );
   // Whether a send shows them is known when it is rendered.
   if (syntax === 'liquid') {
     const [field, source] = html === '' ? ['text', text ?? ''] : ['html', html];
     const lacking = (['company_address', 'unsubscribe'] as const).filter((name) => !source?.includes(name));
     return [
-      ...dropped,
+      ...replaced,
       ...lacking.map(
         (name) => `${field} does not use the variables ${name}…: a send with this template will be refused`,
       ),
@@ -295,7 +294,7 @@ export function templateWarnings({
   const leftovers = Object.entries({ subject, html, text }).flatMap(([field, source]) =>
     bracesWarnings(parseTemplate(source ?? ''), field),
   );
-  return [...dropped, ...missing, ...leftovers];
+  return [...replaced, ...missing, ...leftovers];
 }
 
 /** Sentences about text in braces that is not a variable, and about the syntax of other template languages. */

@@ -11,6 +11,7 @@ import {
   subjectTemplateFault,
   type Templates,
   templateWarnings,
+  type UpdatedTemplate,
 } from '../../templates/templates.ts';
 import { mapResult, Reply, type Route, routesOf } from '../route.ts';
 import { definedFields, line, lines, resourceName } from './fields.ts';
@@ -312,7 +313,7 @@ function present(row: TemplateRow) {
   return { template: presentTemplate(row) };
 }
 
-function withWarnings(row: TemplateRow & { droppedDesign?: boolean; droppedMjml?: boolean }): Reply {
+function withWarnings(row: TemplateRow & Partial<UpdatedTemplate>): Reply {
   return new Reply({ data: present(row) }, { warnings: templateWarnings(row) });
 }
 
