@@ -258,7 +258,8 @@ function readNodes(liquid: Liquid, kind: TemplateKind, parsed: readonly Node[]):
   const names = new Set<string>();
   for (const variable of Object.values(globals).flat()) {
     const name = pathOf(variable);
-    if (isServiceVariable(name.split('.', 1)[0] ?? '')) service.add(name.split('.', 1)[0] ?? '');
+    const [root = ''] = name.split('.', 1);
+    if (isServiceVariable(root)) service.add(root);
     else names.add(name);
   }
   return { kind, liquid, texts, nodes, names: [...names], service: [...service] };
