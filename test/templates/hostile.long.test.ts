@@ -1,4 +1,4 @@
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createLog } from '../../src/core/log.ts';
 import { createTemplateThreads } from '../../src/templates/thread/threads.ts';
 import { EXPENSIVE, HOSTILE_MJML } from './hostile-sources.ts';
@@ -33,6 +33,26 @@ describe('hostile Liquid', () => {
       await patient.render('acct_other', sourceOf('<p>{{ name }}</p>'), COPIES, { whole: true }),
     ).toMatchObject([{ values: { html: ['<p>Ada</p>'] } }]);
   });
+});
+
+/** A thread with all of them in memory would have no memory left. */
+const MANY_CONTENTS = 12_000;
+
+it('reads any number of small contents in one thread', async () => {
+  const log = createLog({ level: 'silent', hashAddresses: false });
+  const failed = vi.spyOn(log, 'warn');
+  const limits = { quick: { render: 10_000, job: 60_000 }, slow: { render: 10_000, job: 60_000 } };
+  const threads = createTemplateThreads(log, { limits });
+  onTestFinished(() => threads.stop());
+  for (let first = 0; first < MANY_CONTENTS; first += 100) {
+    const contents = Array.from({ length: 100 }, (_, index) => `{{ name }} {{ v${first + index} }}`);
+    await Promise.all(
+      contents.map((text) =>
+        threads.read(`acct_${first}`, { subject: text, html: text, text, partials: {} }),
+      ),
+    );
+  }
+  expect(failed).not.toHaveBeenCalled();
 });
 
 describe('hostile MJML', () => {

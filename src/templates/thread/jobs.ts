@@ -46,7 +46,7 @@ export interface FieldFault extends LiquidFault {
   field: LiquidField;
 }
 
-/** What of a content does not depend on a recipient. */
+/** What is the same in content for all recipients. */
 export interface LiquidRead {
   /** Texts around the values of each part that the content has. */
   texts: Partial<Record<LiquidField, string[]>>;

@@ -22,14 +22,15 @@ import type {
  * jobs in their order.
  */
 
-/** Characters of parsed contents in memory. */
-const MAX_CACHED_CHARACTERS = 8 * 1024 * 1024;
+/** Bytes of parsed contents in memory, as estimated: a third of the heap of a thread (threads.ts). */
+const MAX_CACHED_BYTES = 64 * 1024 * 1024;
 
 type Parsed = { parts: LiquidPart[] } | { faults: FieldFault[] };
 
 const parsedContents = new LRUCache<string, Parsed>({
-  maxSize: MAX_CACHED_CHARACTERS,
-  sizeCalculation: (_, key) => key.length + 1,
+  maxSize: MAX_CACHED_BYTES,
+  sizeCalculation: (parsed, key) =>
+    2 * key.length + ('parts' in parsed ? parsed.parts.reduce((sum, { bytes }) => sum + bytes, 0) : 0),
 });
 
 function parse(source: LiquidSource): Parsed {

@@ -115,8 +115,11 @@ function createLane(
   }
 
   function receive(answer: TemplateAnswer): void {
-    if (answer.kind === 'ready') isReady = true;
-    else if (answer.kind === 'end') return finish(answer.slow ? 'overdue' : 'done');
+    if (answer.kind === 'ready') {
+      isReady = true;
+      // The account does not pay for the start of the thread.
+      begunAt = performance.now();
+    } else if (answer.kind === 'end') return finish(answer.slow ? 'overdue' : 'done');
     else {
       current?.answers.push(answer);
       if (answer.kind !== 'copy') return finish('done');
