@@ -7,8 +7,8 @@ import { trackVisibility, VISIBILITY_ATTRIBUTES } from './html/visibility.ts';
 import { type HtmlVisitor, VOID_ELEMENTS, walkHtmlInSteps } from './html/walk.ts';
 
 /*
- * What is probably wrong with content, from its rendered form. Nothing is requested here; `templates/network-checks` opens
- * links. Style sheets are not read: what only they determine is not checked.
+ * What is probably wrong with content, from its rendered form. Links are not opened. Style sheets are not read: what only they
+ * determine is not checked.
  */
 
 export type CheckLevel = 'ok' | 'warn' | 'bad';

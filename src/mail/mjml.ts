@@ -1,6 +1,6 @@
 /*
- * MJML sources: what is checked before they are compiled. The compiler (templates/thread/mjml-compiler.ts) drops elements that it does
- * not know without a word, and stops without a position at one that is not closed.
+ * MJML sources: what is checked before they are compiled. The compiler (templates/thread/mjml-compiler.ts) ignores unknown elements,
+ * and names no position for one that is not closed.
  */
 
 /** Why a source cannot be compiled. */
