@@ -144,12 +144,12 @@ export function createTemplates(
       templateId: string,
       patch: Partial<TemplateFields>,
     ): Promise<UpdatedTemplate | Refusal> => {
+      const before = findTemplate(tables, accountId, templateId);
+      if (isRefusal(before)) return before;
       const { mjml, design = null } = patch;
       const fromMjml = await compiled(accountId, { mjml, design });
       if (isRefusal(fromMjml)) return fromMjml;
       const made = design === null ? fromMjml : renderDesign(design);
-      const before = findTemplate(tables, accountId, templateId);
-      if (isRefusal(before)) return before;
       const expected = changedTemplate(before, patch, made);
       if (isRefusal(expected)) return expected;
       // A template that changes meanwhile is checked again by each send.

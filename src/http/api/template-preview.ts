@@ -157,9 +157,6 @@ export function templatePreviewRoutes(
           templateVariables,
         } = body;
         if (!isAbsent(design) && !isAbsent(body.html)) return invalid('html', DESIGN_AND_HTML);
-        const fromMjml = await compiled(accountId, body.mjml);
-        if (isRefusal(fromMjml)) return fromMjml;
-        const html = fromMjml ?? (isAbsent(design) ? body.html : renderDesign(design));
         const values = collectFaults((fault) => {
           checkValues(templateVariables ?? {}, fault);
           return templateVariables ?? {};
@@ -169,6 +166,9 @@ export function templatePreviewRoutes(
         if (template !== null && isRefusal(template)) return template;
         const contact = isAbsent(contactIdentifier) ? null : contacts.get(accountId, contactIdentifier);
         if (contact !== null && isRefusal(contact)) return contact;
+        const fromMjml = await compiled(accountId, body.mjml);
+        if (isRefusal(fromMjml)) return fromMjml;
+        const html = fromMjml ?? (isAbsent(design) ? body.html : renderDesign(design));
         const source = {
           subject: subject ?? template?.subject ?? '',
           html: html ?? template?.html ?? '',
