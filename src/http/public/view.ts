@@ -3,7 +3,7 @@ import { isRefusal } from '../../core/refusal.ts';
 import type { DescribeCopy } from '../../delivery/prepare.ts';
 import { isErased } from '../../events/erased.ts';
 import { readableParts } from '../../mail/compose.ts';
-import type { CopyDetails, MessageContent } from '../../mail/content.ts';
+import type { Attachment, CopyDetails, MessageContent } from '../../mail/content.ts';
 import { escapeHtml } from '../../mail/html/escape.ts';
 import { walkHtmlInSteps } from '../../mail/html/walk.ts';
 import type { SentMail } from '../../mail/sent-mail.ts';
@@ -35,6 +35,11 @@ const MESSAGE_HEADERS: Readonly<Record<string, string>> = {
 
 /** Images in the mail that are shown: those that no browser runs. */
 const INLINE_IMAGE = /^image\/(?:png|jpeg|gif|webp)$/i;
+const CID_URL = /cid:([^\s"'<>()]{1,300})/gi;
+/** Characters of all inline images of a page: the HTML may refer to an image thousands of times. */
+const MAX_INLINE = 16 * 1024 * 1024;
+/** References that are replaced between two yields. */
+const REFERENCES_PER_STEP = 1000;
 
 /** A few messages of an account are shown at a time, as each is in memory until the client has read it; others wait. */
 export function viewRoute(
@@ -85,13 +90,29 @@ function* messagePage(content: MessageContent, copy: CopyDetails): Work<string> 
   const parts = yield* readableParts(content, copy);
   if (parts.html === null)
     return `<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${escapeHtml(content.subject)}</title><pre style="white-space:pre-wrap;overflow-wrap:anywhere">${escapeHtml(parts.text ?? '')}</pre>`;
-  let page = yield* withoutReferrer(parts.html);
-  for (const { contentId, contentType, content: base64 } of content.attachments) {
-    if (contentId === undefined || !INLINE_IMAGE.test(contentType)) continue;
-    page = page.replaceAll(`cid:${contentId}`, `data:${contentType};base64,${base64}`);
-    yield;
+  return yield* withInlineImages(yield* withoutReferrer(parts.html), content.attachments);
+}
+
+/** With `data:` in place of `cid:` for images, up to MAX_INLINE; other references stay. */
+function* withInlineImages(source: string, attachments: readonly Attachment[]): Work<string> {
+  // One id may be the beginning of another.
+  const inline = attachments
+    .flatMap(({ contentId: id, ...file }) => (id === undefined ? [] : [{ id, ...file }]))
+    .sort((a, b) => b.id.length - a.id.length);
+  if (inline.length === 0) return source;
+  let out = '';
+  let at = 0;
+  let left = MAX_INLINE;
+  let references = 0;
+  for (const { index, 1: reference = '' } of source.matchAll(CID_URL)) {
+    if (++references % REFERENCES_PER_STEP === 0) yield;
+    const file = inline.find(({ id }) => reference.startsWith(id));
+    if (file === undefined || !INLINE_IMAGE.test(file.contentType) || file.content.length > left) continue;
+    left -= file.content.length;
+    out += `${source.slice(at, index)}data:${file.contentType};base64,${file.content}`;
+    at = index + 'cid:'.length + file.id.length;
   }
-  return page;
+  return out + source.slice(at);
 }
 
 /** Without what would send the address of the page to the hosts of images and links. */

@@ -135,12 +135,13 @@ describe('{{view_url}}', () => {
     '<p>Hello {{name}}, <a href="https://shop.test/a">shop</a> <a href="{{view_url}}">View</a></p>' +
     '<img referrerpolicy="unsafe-url" src="https://shop.test/a.png"><p>{{company_address_html}} {{unsubscribe_email_html}}</p></body></html>';
 
-  const send = async (to: string) => {
+  const send = async (to: string, html = HTML, attachments: object[] = []) => {
     const { data } = await client.post<{ messageId: string }>('/transactional/send', {
       from: 'hello@shop.test',
       to,
       subject: 'Hello',
-      html: HTML,
+      html,
+      attachments,
       templateVariables: { name: '<b>Grace</b>' },
       enableClickTracking: true,
       enableOpenTracking: true,
@@ -172,6 +173,28 @@ describe('{{view_url}}', () => {
     });
     const events = await client.allEvents({});
     expect(JSON.stringify(events)).not.toMatch(/email_(?:opened|clicked)/);
+  });
+
+  it('shows inline images, up to a limit however often the HTML refers to them', async () => {
+    const file = (contentId: string, contentType: string, bytes: number, fill: number) => ({
+      name: contentId,
+      contentType,
+      content: Buffer.alloc(bytes, fill).toString('base64'),
+      contentId,
+    });
+    const images = ['cid:logo', 'cid:logo2', 'cid:logo3', 'cid:photo'].map((url) => `<img src="${url}">`);
+    const html = HTML.replace('</body>', `${images.join('')}${'<img src="cid:photo">'.repeat(100)}</body>`);
+    const { link } = await send('grace@example.net', html, [
+      file('logo', 'image/png', 3, 0),
+      file('logo2', 'image/gif', 3, 255),
+      file('logo3', 'image/svg+xml', 3, 0),
+      file('photo', 'image/jpeg', 1_500_000, 1),
+    ]);
+    const text = await (await fetch(link)).text();
+    expect(text).toContain('<img src="data:image/png;base64,AAAA"><img src="data:image/gif;base64,////">');
+    expect(text).toContain('<img src="cid:logo3"><img src="data:image/jpeg;base64,AQEB');
+    expect(text).toContain('<img src="cid:photo">');
+    expect(text.length).toBeLessThan(17 * 2 ** 20);
   });
 
   it('opens with its own token only, and the unsubscribe page with another one', async () => {
