@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import { Readable } from 'node:stream';
 import type { Context, Middleware } from 'koa';
 import { createErrorLog, type Log, type LogError } from '../core/log.ts';
 import { invalid, type Refusal, refuse } from '../core/refusal.ts';
@@ -8,7 +7,7 @@ import { hasBody } from './body/body.ts';
 import { type CallerAddressOf, isForwarded } from './caller-address.ts';
 import { hasTooManyFields, MAX_HEADER_FIELDS } from './listener.ts';
 import type { HttpMetrics } from './metrics.ts';
-import { faultRefusal, refusalResponse } from './responses.ts';
+import { faultRefusal, largeBody, refusalResponse } from './responses.ts';
 import type { HttpResponse } from './route.ts';
 import type { RequestState } from './router.ts';
 import { discard, respondBeforeBody } from './unread-body.ts';
@@ -36,8 +35,6 @@ export interface FrontDeps {
 const VALID_REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 /** Characters of an unknown path that the response repeats. */
 const MAX_SHOWN_PATH = 200;
-/** A larger body is written to the connection in chunks of this size. */
-const CHUNK_BYTES = 64 * 1024;
 /**
  * The parts that release something at the end of a response, and the pipe that writes a large body, are more than the ten
  * from which Node warns.
@@ -96,21 +93,9 @@ export function respond(ctx: Context, reply: HttpResponse | null): void {
   res.setHeader('X-Content-Type-Options', 'nosniff');
   for (const [name, value] of Object.entries(reply.headers ?? {})) res.setHeader(name, value);
   if (reply.contentType !== '') res.setHeader('Content-Type', reply.contentType);
-  if (Buffer.byteLength(reply.body) <= CHUNK_BYTES) {
-    ctx.body = reply.body;
-    return;
-  }
-  const bytes = typeof reply.body === 'string' ? Buffer.from(reply.body) : reply.body;
-  ctx.body = Readable.from(chunksOf(bytes), { objectMode: false, highWaterMark: 1 });
-  ctx.length = bytes.length;
-}
-
-/**
- * A large body is written as fast as the client reads it, so that bytes that wait in the socket indicate a stalled client.
- */
-function* chunksOf(bytes: Buffer): Generator<Buffer> {
-  for (let start = 0; start < bytes.length; start += CHUNK_BYTES)
-    yield bytes.subarray(start, start + CHUNK_BYTES);
+  const large = largeBody(reply.body);
+  ctx.body = large ?? reply.body;
+  if (large !== null) ctx.length = Buffer.byteLength(reply.body);
 }
 
 /** The last middleware of an application: no operation has the path of the request. */

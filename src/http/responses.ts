@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import type { RateClass } from '../accounts/rate-limits.ts';
 import { type Refusal, type RefusalCode, type RefusalDetail, refuse, shortened } from '../core/refusal.ts';
 import type { RateReading } from '../core/token-bucket.ts';
@@ -160,4 +161,22 @@ export function reachedHeaders(
     'RateLimit-Policy': `"${name}";q=${calls};w=${seconds}`,
     RateLimit: `"${name}";r=0;t=${retryAfter}`,
   };
+}
+
+/** A larger body is written to the connection in chunks of this size. */
+const CHUNK_BYTES = 64 * 1024;
+
+/**
+ * A large body as a stream, which is written as fast as the client reads it, so that bytes that wait in the socket indicate a
+ * stalled client. Null: the body is small.
+ */
+export function largeBody(body: string | Buffer): Readable | null {
+  if (Buffer.byteLength(body) <= CHUNK_BYTES) return null;
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body;
+  return Readable.from(chunksOf(bytes), { objectMode: false, highWaterMark: 1 });
+}
+
+function* chunksOf(bytes: Buffer): Generator<Buffer> {
+  for (let start = 0; start < bytes.length; start += CHUNK_BYTES)
+    yield bytes.subarray(start, start + CHUNK_BYTES);
 }

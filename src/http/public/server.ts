@@ -3,7 +3,7 @@ import { Counter, type Registry } from 'prom-client';
 import type { Config } from '../../config/schema.ts';
 import { createErrorLog, type Log } from '../../core/log.ts';
 import { isLoopback } from '../../dns/address-kinds.ts';
-import { storageFailure } from '../../store/database/failure.ts';
+import { ReadRejected, storageFailure } from '../../store/database/failure.ts';
 import { hasBody } from '../body/body.ts';
 import { whenClosed } from '../call-signals.ts';
 import { createCallerAddresses, createTrust } from '../caller-address.ts';
@@ -15,6 +15,7 @@ import {
   refuseInvalid,
 } from '../listener.ts';
 import { oneAtATime } from '../pipelining.ts';
+import { largeBody } from '../responses.ts';
 import { respondBeforeBody } from '../unread-body.ts';
 import { type FormFields, readFormFields } from './form-body.ts';
 import { type Look, plainLook } from './look.ts';
@@ -83,7 +84,9 @@ export function createPublicServer(options: PublicServerOptions) {
     const acceptLanguage = req.headers['accept-language'] ?? '';
     const look = plainLook(acceptLanguage);
     const response = await responseTo(req, name, token, acceptLanguage, look).catch((error: unknown) => {
-      logError(storageFailure(error)?.kind ?? null, { err: error, route: name }, 'public page failed');
+      // Too many reads wait: nothing failed.
+      if (!(error instanceof ReadRejected))
+        logError(storageFailure(error)?.kind ?? null, { err: error, route: name }, 'public page failed');
       return faultPage(look);
     });
     if (response?.onClosed !== undefined) whenClosed(res, response.onClosed);
@@ -218,5 +221,10 @@ async function send(
     ...(isEarly ? { Connection: 'close' } : {}),
   });
   if (isEarly) await respondBeforeBody(req, res, body);
-  else res.end(req.method === 'HEAD' ? undefined : body);
+  else if (req.method === 'HEAD') res.end();
+  else {
+    const large = largeBody(body);
+    if (large === null) res.end(body);
+    else large.pipe(res);
+  }
 }

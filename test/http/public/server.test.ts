@@ -138,6 +138,49 @@ describe('invalid requests', () => {
   });
 });
 
+describe('a large response', () => {
+  it('goes on for a client that reads slowly, and ends for one that reads nothing', async () => {
+    const bytes = 40_000_000;
+    const calls: string[] = [];
+    const closed: string[] = [];
+    const server = createPublicServer({
+      config: { listen: '127.0.0.1:0', trustedProxies: [] },
+      log: createLog({ level: 'silent', hashAddresses: true }),
+      registry: new Registry(),
+      routes: [
+        {
+          name: 'x',
+          methods: ['GET'],
+          handle: ({ token }) => {
+            calls.push(token);
+            const onClosed = () => void closed.push(token);
+            return { status: 200, headers: {}, body: Buffer.alloc(bytes), onClosed };
+          },
+        },
+      ],
+      limits: { checkMs: 50, writeStallMs: 3000 },
+    });
+    await server.listen();
+    onTestFinished(() => server.close(0));
+    const get = (token: string) => {
+      const socket = connect(server.address()?.port ?? 0, '127.0.0.1');
+      socket.on('error', () => undefined).write(`GET /x/${token} HTTP/1.1\r\nHost: x\r\n\r\n`);
+      onTestFinished(() => void socket.destroy());
+      return socket;
+    };
+    const slow = get('slow');
+    await expect.poll(() => calls).toEqual(['slow']);
+    slow.on('readable', () => undefined);
+    const reading = setInterval(() => slow.bytesRead < bytes / 2 && slow.read(), 20);
+    onTestFinished(() => clearInterval(reading));
+    get('stalled');
+    await expect.poll(() => closed).toEqual(['stalled']);
+    clearInterval(reading);
+    slow.removeAllListeners('readable').resume();
+    await expect.poll(() => slow.bytesRead).toBeGreaterThan(bytes);
+  });
+});
+
 describe('a visitor behind a proxy', () => {
   const xff = { 'X-Forwarded-For': '203.0.113.9' };
 
