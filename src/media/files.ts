@@ -1,5 +1,7 @@
 import { LRUCache } from 'lru-cache';
+import { createTally } from '../core/concurrency/tally.ts';
 import type { Context } from '../store/context.ts';
+import { ReadRejected } from '../store/database/failure.ts';
 import type { DescribedMedia } from '../store/media.ts';
 
 /*
@@ -15,15 +17,14 @@ const OVERHEAD = 1024;
 const MAX_OPEN_BYTES = 256 * 1024 * 1024;
 
 /** An image that is being sent. */
-export interface MediaFile {
-  media: DescribedMedia;
+interface MediaFile {
   bytes: Buffer;
   /** Must be called when the response has ended; again without effect. */
   close(): void;
 }
 
 interface OpenContent {
-  bytes: Buffer;
+  bytes: Promise<Buffer | null>;
   responses: number;
 }
 
@@ -33,48 +34,45 @@ export function createMediaFiles({ tables, reader }: Pick<Context, 'tables' | 'r
     maxSize: MAX_CACHED_BYTES,
     sizeCalculation: (bytes) => bytes.length + OVERHEAD,
   });
-  const reading = new Map<number, Promise<Buffer | null>>();
+  /** Contents that are being read or sent; their bytes are counted from the beginning of the read. */
   const open = new Map<number, OpenContent>();
-  let openBytes = 0;
+  /** By account. An account may have as many bytes open as it leaves free for others. */
+  const openBytes = createTally();
 
-  async function read({
+  async function bytesOf({
     account_id: accountId,
     content_seq: content,
   }: DescribedMedia): Promise<Buffer | null> {
+    const cached = cache.get(content);
+    if (cached !== undefined) return cached;
     const stored = await reader.table(accountId, 'media', 'body', content);
-    const bytes = stored === null ? null : Buffer.from(stored);
-    if (bytes !== null) cache.set(content, bytes);
+    if (stored === null) return null;
+    const bytes = Buffer.from(stored);
+    cache.set(content, bytes);
     return bytes;
   }
 
-  async function bytesOf(media: DescribedMedia): Promise<Buffer | null> {
-    const { content_seq: content } = media;
-    const known = cache.get(content) ?? open.get(content)?.bytes;
-    if (known !== undefined) return known;
-    const running = reading.get(content);
-    if (running !== undefined) return running;
-    const started = read(media).finally(() => reading.delete(content));
-    reading.set(content, started);
-    return started;
-  }
-
-  function opened(media: DescribedMedia, bytes: Buffer): MediaFile {
-    const { content_seq: content } = media;
-    const entry = open.get(content) ?? { bytes, responses: 0 };
-    if (entry.responses++ === 0) {
+  /** Null: too many bytes are open. */
+  function enter(media: DescribedMedia): (Pick<OpenContent, 'bytes'> & Pick<MediaFile, 'close'>) | null {
+    const { account_id: accountId, content_seq: content, size } = media;
+    let entry = open.get(content);
+    if (entry === undefined) {
+      if (openBytes.of(accountId) + size > MAX_OPEN_BYTES - openBytes.total - size) return null;
+      entry = { bytes: bytesOf(media), responses: 0 };
       open.set(content, entry);
-      openBytes += entry.bytes.length;
+      openBytes.add(accountId, size);
     }
+    const entered = entry;
+    entered.responses++;
     let isOpen = true;
     return {
-      media,
-      bytes: entry.bytes,
+      bytes: entered.bytes,
       close: () => {
         if (!isOpen) return;
         isOpen = false;
-        if (--entry.responses > 0) return;
+        if (--entered.responses > 0) return;
         open.delete(content);
-        openBytes -= entry.bytes.length;
+        openBytes.add(accountId, -size);
       },
     };
   }
@@ -82,14 +80,21 @@ export function createMediaFiles({ tables, reader }: Pick<Context, 'tables' | 'r
   return {
     /** The image with this link, without its bytes; null: there is none. */
     find: (link: string): DescribedMedia | null => (MEDIA_LINK.test(link) ? tables.media.byLink(link) : null),
-    /**
-     * Null: its content is not stored any more. `busy`: too many bytes are being sent. Rejects with ReadRejected when too many
-     * reads wait.
-     */
+    /** Null: its content is not stored any more. `busy`: too many bytes are being sent, or too many reads wait. */
     open: async (media: DescribedMedia): Promise<MediaFile | null | 'busy'> => {
-      if (!open.has(media.content_seq) && openBytes + media.size > MAX_OPEN_BYTES) return 'busy';
-      const bytes = await bytesOf(media);
-      return bytes === null ? null : opened(media, bytes);
+      const entered = enter(media);
+      if (entered === null) return 'busy';
+      const { close } = entered;
+      try {
+        const bytes = await entered.bytes;
+        if (bytes !== null) return { bytes, close };
+      } catch (error) {
+        close();
+        if (error instanceof ReadRejected) return 'busy';
+        throw error;
+      }
+      close();
+      return null;
     },
   };
 }

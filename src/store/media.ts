@@ -61,9 +61,9 @@ export function mediaTable(db: Database) {
   const list = sql.all<[string, number, string, number], DescribedMedia>(`
     ${DESCRIBED} WHERE m.account_id = ? AND m.seq < ? AND instr(lower(m.name), lower(?)) > 0
     ORDER BY m.seq DESC LIMIT +?`);
-  const parts = sql.values<[number], Buffer>(
-    'SELECT bytes FROM media_parts WHERE content_seq = ? ORDER BY n',
-  );
+  const parts = sql.values<[number], Buffer>(`
+    SELECT p.bytes FROM media_contents c JOIN media_parts p ON p.content_seq = c.seq
+    WHERE c.seq = ? AND c.state = 'stored' ORDER BY p.n`);
   const setState = sql.run<[MediaContentRow['state'], number]>(
     'UPDATE media_contents SET state = ? WHERE seq = ?',
   );

@@ -1,4 +1,4 @@
-import { linkOfFileName, type MediaFile, type MediaFiles, mediaFileName } from '../../media/files.ts';
+import { linkOfFileName, type MediaFiles, mediaFileName } from '../../media/files.ts';
 import type { DescribedMedia } from '../../store/media.ts';
 import { matchesTag } from '../static-page.ts';
 import { plainLook } from './look.ts';
@@ -38,11 +38,7 @@ async function imageResponse(
   const file = await files.open(media);
   if (file === null) return unknownLinkPage(plainLook(acceptLanguage));
   if (file === 'busy') return faultPage(plainLook(acceptLanguage));
-  return fileResponse(file, headers);
-}
-
-function fileResponse({ bytes, close }: MediaFile, headers: Record<string, string>): PublicResponse {
-  return { status: 200, headers, body: bytes, onClosed: close };
+  return { status: 200, headers, body: file.bytes, onClosed: file.close };
 }
 
 /** The headers of an image: shown as nothing but an image, also when its address is opened. */
