@@ -91,7 +91,7 @@ export const commonSendFields = {
     .meta({
       id: 'MessageSyntax',
       description:
-        'Syntax of subject, html and text. `simple`, the default: `{{name}}` and `{{name|default}}`. `liquid`: conditions, loops, filters and partials. A template has its own.',
+        'Syntax of subject, html and text. `simple`, the default: `{{name}}` and `{{name|default}}`. `liquid`: conditions, loops and filters. A template has its own.',
     })
     .optional(),
   templateId: z
