@@ -472,6 +472,31 @@ describe('The blocks of a template', () => {
     await context.close();
   });
 
+  it('lose links of social networks one by one when these are undone', async () => {
+    const social = {
+      id: 'social',
+      type: 'social' as const,
+      links: [{ network: 'website' as const, href: 'https://shop.example/' }],
+    };
+    const templateId = await create('Links', { design: { ...SAMPLE, blocks: [social, ...SAMPLE.blocks] } });
+    const window = await open.member(client, 'author', LARGE);
+    const { page, context } = window;
+    await open.visit(window, `templates/${templateId}`, client);
+    await page.locator('[data-grip="social"]').focus();
+    await page.evaluate(`(async () => {
+      // Within the time in which changes of one field are undone together.
+      for (let count = 0; count < 2; count++) {
+        document.querySelector('.blocks-settings .settings-add').click();
+        await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+      }
+    })()`);
+    const links = page.locator('.social-link');
+    await expect.poll(() => links.count()).toBe(3);
+    await page.locator('[data-grip="social"]').press('ControlOrMeta+z');
+    await expect.poll(() => links.count()).toBe(2);
+    await context.close();
+  });
+
   it('have a sheet with settings on a phone', async () => {
     const templateId = await create('Phone', { design: SAMPLE });
     const window = await open.member(client, 'author', { ...PHONE, width: 390 });

@@ -42,3 +42,20 @@ export function useEditing(): Editing {
   if (editing === null) throw new Error('there is no EditingProvider');
   return editing;
 }
+
+/** Changes of fields; undefined: the field is removed. */
+export type Changes<T> = { readonly [Name in keyof T]?: T[Name] | undefined };
+
+/** A copy with changes. The format has no fields that are undefined. */
+export function withChanges<T extends object>(object: T, changes: Changes<T>): T {
+  const fields = Object.entries({ ...object, ...changes }).filter(([, value]) => value !== undefined);
+  // Sound: only fields that may be absent can be undefined.
+  return Object.fromEntries(fields) as T;
+}
+
+/** Returns a function that changes fields of a block. `about`: see `commit`, within the block; default: the names of the fields. */
+export function useFieldChange<B extends Block>(block: B): (changes: Changes<B>, about?: string) => void {
+  const { change } = useEditing();
+  return (changes, about = Object.keys(changes).join(' ')) =>
+    change(withChanges<Block>(block, changes), about === '' ? '' : `${about} ${block.id}`);
+}

@@ -3,18 +3,18 @@ import { Field } from '../field.tsx';
 import { MediaPicker } from '../media-picker/media-picker.tsx';
 import { BlockAddress } from './address-field.tsx';
 import type { BlockOf } from './design.ts';
-import { useEditing } from './editing.ts';
+import { useEditing, useFieldChange } from './editing.ts';
 import { AlignField, NumberField, Pair, Tick } from './fields.tsx';
 
 /** An image is at first as wide as the content of a mail of the usual width. */
 const MAX_WIDTH = 536;
+const MAX_HEIGHT = 4000;
 
 /** Which image it is, what it shows, and where it leads to. */
 export function ImageSettings({ block }: { block: BlockOf<'image'> }) {
   const { t } = useTexts();
-  const { change, isReadOnly, isUndescribed: isMissing, setDescribed } = useEditing();
-  const set = (name: string, next: BlockOf<'image'>) => change(next, `${name} ${block.id}`);
-  const { href: _, ...unlinked } = block;
+  const { isReadOnly, isUndescribed: isMissing, setDescribed } = useEditing();
+  const set = useFieldChange(block);
   const isUndescribed = isMissing(block);
   return (
     <>
@@ -23,13 +23,15 @@ export function ImageSettings({ block }: { block: BlockOf<'image'> }) {
           <MediaPicker
             onChoose={({ url, alt, width, height }) => {
               const shown = Math.min(width, MAX_WIDTH);
-              set('', {
-                ...block,
-                src: url,
-                alt: block.alt === '' ? alt.slice(0, 300) : block.alt,
-                width: shown,
-                height: Math.max(1, Math.min(4000, Math.round((height * shown) / width))),
-              });
+              set(
+                {
+                  src: url,
+                  alt: block.alt === '' ? alt.slice(0, 300) : block.alt,
+                  width: shown,
+                  height: heightFor(shown, { width, height }),
+                },
+                '',
+              );
             }}
           />
         </div>
@@ -46,7 +48,7 @@ export function ImageSettings({ block }: { block: BlockOf<'image'> }) {
             maxLength={2000}
             readOnly={isReadOnly}
             value={block.src}
-            onInput={({ currentTarget: { value } }) => set('src', { ...block, src: value.trim() })}
+            onInput={({ currentTarget: { value } }) => set({ src: value.trim() })}
           />
         )}
       </Field>
@@ -65,7 +67,7 @@ export function ImageSettings({ block }: { block: BlockOf<'image'> }) {
             disabled={!isUndescribed && block.alt === ''}
             value={block.alt}
             onInput={({ currentTarget: { value } }) => {
-              set('alt', { ...block, alt: value.replaceAll(/\s+/g, ' ') });
+              set({ alt: value.replaceAll(/\s+/g, ' ') });
             }}
           />
         )}
@@ -74,36 +76,30 @@ export function ImageSettings({ block }: { block: BlockOf<'image'> }) {
         label={t('blocks.image.decorative')}
         isOn={!isUndescribed && block.alt === ''}
         onChange={(isDecorative) => {
-          if (isDecorative) set('alt', { ...block, alt: '' });
+          if (isDecorative) set({ alt: '' });
           setDescribed(block.id, isDecorative);
         }}
       />
       <BlockAddress
         label={t('blocks.image.link')}
         value={block.href ?? ''}
-        onChange={(href) => set('href', href === '' ? unlinked : { ...block, href })}
+        onChange={(href) => set({ href: href === '' ? undefined : href })}
       />
-      <AlignField value={block.align} onChange={(align) => set('align', { ...block, align })} />
+      <AlignField value={block.align} onChange={(align) => set({ align })} />
       <Pair>
         <NumberField
           label={t('blocks.theme.width')}
           value={block.width}
           min={1}
           max={2000}
-          onChange={(width) =>
-            set('width', {
-              ...block,
-              width,
-              height: Math.max(1, Math.min(4000, Math.round((block.height * width) / block.width))),
-            })
-          }
+          onChange={(width) => set({ width, height: heightFor(width, block) })}
         />
         <NumberField
           label={t('blocks.height')}
           value={block.height}
           min={1}
-          max={4000}
-          onChange={(height) => set('height', { ...block, height })}
+          max={MAX_HEIGHT}
+          onChange={(height) => set({ height })}
         />
       </Pair>
       <NumberField
@@ -111,8 +107,13 @@ export function ImageSettings({ block }: { block: BlockOf<'image'> }) {
         value={block.radius ?? 0}
         min={0}
         max={30}
-        onChange={(radius) => set('radius', { ...block, radius })}
+        onChange={(radius) => set({ radius })}
       />
     </>
   );
+}
+
+/** The height with which an image keeps its shape at another width. */
+function heightFor(shown: number, { width, height }: { width: number; height: number }): number {
+  return Math.max(1, Math.min(MAX_HEIGHT, Math.round((height * shown) / width)));
 }

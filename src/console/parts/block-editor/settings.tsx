@@ -5,7 +5,7 @@ import { Field } from '../field.tsx';
 import { Icon } from '../icon/icon.tsx';
 import { BlockAddress } from './address-field.tsx';
 import type { Block, BlockOf, Design, Theme } from './design.ts';
-import { useEditing } from './editing.ts';
+import { type Changes, useEditing, useFieldChange, withChanges } from './editing.ts';
 import { AlignField, Choice, ColorField, NumberField, Pair, Tick } from './fields.tsx';
 import { ImageSettings } from './image-settings.tsx';
 import { BLOCK_ICONS } from './insert-menu.tsx';
@@ -120,17 +120,6 @@ function OwnSettings({ block }: { block: Block }) {
   }
 }
 
-/** The function that changes a block: `name` is the field, whose changes shortly after each other are undone together. */
-function useFieldChange<B extends Block>(block: B): (name: string, next: B) => void {
-  const { change } = useEditing();
-  return (name, next) => change(next, `${name} ${block.id}`);
-}
-
-/** Without properties that are undefined: the format has no such values. */
-function without<T extends object>(object: T): T {
-  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as T;
-}
-
 function HeadingSettings({ block }: { block: BlockOf<'heading'> }) {
   const { t } = useTexts();
   const { design } = useEditing();
@@ -141,14 +130,14 @@ function HeadingSettings({ block }: { block: BlockOf<'heading'> }) {
         label={t('blocks.level')}
         value={block.level}
         options={([1, 2, 3] as const).map((value) => ({ value, text: t(`blocks.level.${value}`) }))}
-        onChange={(level) => set('level', { ...block, level })}
+        onChange={(level) => set({ level })}
       />
-      <AlignField value={block.align} onChange={(align) => set('align', { ...block, align })} />
+      <AlignField value={block.align} onChange={(align) => set({ align })} />
       <ColorField
         label={t('blocks.color.text')}
         value={block.color}
         standard={design.theme.text}
-        onChange={(color) => set('color', without({ ...block, color }))}
+        onChange={(color) => set({ color })}
       />
     </>
   );
@@ -163,7 +152,7 @@ function TextSettings({ block }: { block: BlockOf<'text'> }) {
   const { size = 16 } = block;
   return (
     <>
-      <AlignField value={block.align} onChange={(align) => set('align', { ...block, align })} />
+      <AlignField value={block.align} onChange={(align) => set({ align })} />
       <Field label={t('blocks.size')}>
         {(control) => (
           <select
@@ -171,7 +160,7 @@ function TextSettings({ block }: { block: BlockOf<'text'> }) {
             class="select"
             disabled={isReadOnly}
             value={size}
-            onChange={({ currentTarget: { value } }) => set('size', { ...block, size: Number(value) })}
+            onChange={({ currentTarget: { value } }) => set({ size: Number(value) })}
           >
             {[...new Set([...SIZES, size])]
               .sort((a, b) => a - b)
@@ -187,7 +176,7 @@ function TextSettings({ block }: { block: BlockOf<'text'> }) {
         label={t('blocks.color.text')}
         value={block.color}
         standard={design.theme.text}
-        onChange={(color) => set('color', without({ ...block, color }))}
+        onChange={(color) => set({ color })}
       />
     </>
   );
@@ -200,35 +189,31 @@ function ButtonSettings({ block }: { block: BlockOf<'button'> }) {
   const standard = buttonColors({ ...block, textColor: undefined }, design.theme);
   return (
     <>
-      <BlockAddress
-        label={t('blocks.link.address')}
-        value={block.href}
-        onChange={(href) => set('href', { ...block, href })}
-      />
-      <AlignField value={block.align} onChange={(align) => set('align', { ...block, align })} />
+      <BlockAddress label={t('blocks.link.address')} value={block.href} onChange={(href) => set({ href })} />
+      <AlignField value={block.align} onChange={(align) => set({ align })} />
       <Tick
         label={t('blocks.fullWidth')}
         isOn={block.fullWidth === true}
-        onChange={(fullWidth) => set('width', { ...block, fullWidth })}
+        onChange={(fullWidth) => set({ fullWidth })}
       />
       <ColorField
         label={t('blocks.color.button')}
         value={block.color}
         standard={design.theme.accent}
-        onChange={(color) => set('color', without({ ...block, color }))}
+        onChange={(color) => set({ color })}
       />
       <ColorField
         label={t('blocks.color.text')}
         value={block.textColor}
         standard={standard.text}
-        onChange={(textColor) => set('textColor', without({ ...block, textColor }))}
+        onChange={(textColor) => set({ textColor })}
       />
       <NumberField
         label={t('blocks.radius')}
         value={block.radius ?? 6}
         min={0}
         max={30}
-        onChange={(radius) => set('radius', { ...block, radius })}
+        onChange={(radius) => set({ radius })}
       />
     </>
   );
@@ -243,14 +228,14 @@ function DividerSettings({ block }: { block: BlockOf<'divider'> }) {
         label={t('blocks.color.line')}
         value={block.color}
         standard="#e3e5e8"
-        onChange={(color) => set('color', without({ ...block, color }))}
+        onChange={(color) => set({ color })}
       />
       <NumberField
         label={t('blocks.thickness')}
         value={block.thickness ?? 1}
         min={1}
         max={8}
-        onChange={(thickness) => set('thickness', { ...block, thickness })}
+        onChange={(thickness) => set({ thickness })}
       />
     </>
   );
@@ -265,7 +250,7 @@ function SpacerSettings({ block }: { block: BlockOf<'spacer'> }) {
       value={block.height}
       min={4}
       max={120}
-      onChange={(height) => set('height', { ...block, height })}
+      onChange={(height) => set({ height })}
     />
   );
 }
@@ -278,10 +263,7 @@ function SocialSettings({ block }: { block: BlockOf<'social'> }) {
   const set = useFieldChange(block);
   const { links } = block;
   const setLink = (index: number, changes: Partial<(typeof links)[number]>) =>
-    set(`link ${index}`, {
-      ...block,
-      links: links.map((link, at) => (at === index ? { ...link, ...changes } : link)),
-    });
+    set({ links: links.map((link, at) => (at === index ? { ...link, ...changes } : link)) }, `link ${index}`);
   return (
     <>
       {links.map(({ network, href }, index) => (
@@ -325,7 +307,7 @@ function SocialSettings({ block }: { block: BlockOf<'social'> }) {
               class="button ghost icon-only small"
               aria-label={t('blocks.social.remove', { name: NETWORK_NAMES[network] })}
               title={t('blocks.social.remove', { name: NETWORK_NAMES[network] })}
-              onClick={() => set('', { ...block, links: links.filter((_, at) => at !== index) })}
+              onClick={() => set({ links: links.filter((_, at) => at !== index) }, '')}
             >
               <Icon name="x" />
             </button>
@@ -336,18 +318,18 @@ function SocialSettings({ block }: { block: BlockOf<'social'> }) {
         <button
           type="button"
           class="button small settings-add"
-          onClick={() => set('', { ...block, links: [...links, { network: 'instagram', href: '' }] })}
+          onClick={() => set({ links: [...links, { network: 'instagram', href: '' }] }, '')}
         >
           <Icon name="plus" />
           {t('blocks.social.add')}
         </button>
       )}
-      <AlignField value={block.align} onChange={(align) => set('align', { ...block, align })} />
+      <AlignField value={block.align} onChange={(align) => set({ align })} />
       <ColorField
         label={t('blocks.color.link')}
         value={block.color}
         standard={linkColorOn(design.theme.surface ?? '#ffffff', design.theme)}
-        onChange={(color) => set('color', without({ ...block, color }))}
+        onChange={(color) => set({ color })}
       />
     </>
   );
@@ -361,6 +343,7 @@ const SPLITS = ['1:1', '1:2', '2:1'] as const;
 
 function ColumnsSettings({ block }: { block: BlockOf<'columns'> }) {
   const { t } = useTexts();
+  const { change } = useEditing();
   const set = useFieldChange(block);
   return (
     <>
@@ -368,28 +351,28 @@ function ColumnsSettings({ block }: { block: BlockOf<'columns'> }) {
         label={t('blocks.columns.count')}
         value={block.columns.length}
         options={[2, 3].map((value) => ({ value, text: String(value) }))}
-        onChange={(count) => set('', withColumnCount(block, count))}
+        onChange={(count) => change(withColumnCount(block, count))}
       />
       {block.columns.length === 2 && (
         <Choice
           label={t('blocks.columns.split')}
           value={block.split ?? '1:1'}
           options={SPLITS.map((value) => ({ value, text: value.replace(':', ' : ') }))}
-          onChange={(split) => set('split', { ...block, split })}
+          onChange={(split) => set({ split })}
         />
       )}
       <Choice
         label={t('blocks.columns.valign')}
         value={block.valign ?? 'top'}
         options={(['top', 'middle'] as const).map((value) => ({ value, text: t(`blocks.columns.${value}`) }))}
-        onChange={(valign) => set('valign', { ...block, valign })}
+        onChange={(valign) => set({ valign })}
       />
       <NumberField
         label={t('blocks.columns.gap')}
         value={block.gap ?? 24}
         min={0}
         max={48}
-        onChange={(gap) => set('gap', { ...block, gap })}
+        onChange={(gap) => set({ gap })}
       />
     </>
   );
@@ -401,11 +384,11 @@ function FooterSettings({ block }: { block: BlockOf<'footer'> }) {
   return (
     <>
       <p class="small">{t('blocks.footer.kept')}</p>
-      <AlignField value={block.align ?? 'center'} onChange={(align) => set('align', { ...block, align })} />
+      <AlignField value={block.align ?? 'center'} onChange={(align) => set({ align })} />
       <Tick
         label={t('blocks.footer.reportAbuse')}
         isOn={block.reportAbuse === true}
-        onChange={(reportAbuse) => set('report', { ...block, reportAbuse })}
+        onChange={(reportAbuse) => set({ reportAbuse })}
       />
     </>
   );
@@ -434,7 +417,7 @@ function SpaceSettings({ block }: { block: Block }) {
             value={padding[side]}
             min={0}
             max={96}
-            onChange={(value) => set(`padding ${side}`, { ...block, padding: { ...padding, [side]: value } })}
+            onChange={(value) => set({ padding: { ...padding, [side]: value } }, `padding ${side}`)}
           />
         ))}
       </Pair>
@@ -442,7 +425,7 @@ function SpaceSettings({ block }: { block: Block }) {
         label={t('blocks.color.background')}
         value={block.background}
         standard={block.type === 'footer' ? design.theme.background : (design.theme.surface ?? '#ffffff')}
-        onChange={(background) => set('background', without({ ...block, background }))}
+        onChange={(background) => set({ background })}
       />
     </details>
   );
@@ -474,10 +457,10 @@ function MailSettings() {
   const { t } = useTexts();
   const { design, changeDesign, isReadOnly } = useEditing();
   const { theme } = design;
-  const set = (name: string, changes: Partial<Theme>) =>
-    changeDesign({ ...design, theme: without({ ...theme, ...changes }) }, `theme ${name}`);
-  const setDesign = (name: string, changes: Partial<Design>) =>
-    changeDesign(without({ ...design, ...changes }), `design ${name}`);
+  const set = (name: string, changes: Changes<Theme>) =>
+    changeDesign({ ...design, theme: withChanges(theme, changes) }, `theme ${name}`);
+  const setDesign = (name: string, changes: Changes<Design>) =>
+    changeDesign(withChanges(design, changes), `design ${name}`);
   const color = (name: 'accent' | 'background' | 'text') => (
     <ColorField
       label={t(`blocks.theme.${name}`)}
