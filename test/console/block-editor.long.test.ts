@@ -472,6 +472,32 @@ describe('The blocks of a template', () => {
     await context.close();
   });
 
+  it('are finished when an image is marked as decoration, which an empty description is not', async () => {
+    const templateId = await create('Decoration', { design: SAMPLE });
+    const window = await open.member(client, 'author', LARGE);
+    const { page, context } = window;
+    await open.visit(window, `templates/${templateId}`, client);
+    await page.locator('[data-grip="intro"]').press('/');
+    await page.keyboard.type('image');
+    await page.keyboard.press('Enter');
+    await page.getByLabel('Address of the image').fill('https://shop.example/cup.png');
+    const decoration = page.getByRole('checkbox', { name: 'It only decorates' });
+    await decoration.check();
+    await save(page);
+    await decoration.uncheck();
+    const description = page.getByLabel('Description');
+    await description.fill('A cup');
+    await save(page);
+    await page.reload();
+    await page.locator('[data-item][data-type="image"]').click();
+    await description.fill('');
+    expect(await description.isEnabled()).toBe(true);
+    expect(await decoration.isChecked()).toBe(false);
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.locator('.outcome.bad', { hasText: '1 block is not finished' }).waitFor();
+    await context.close();
+  });
+
   it('lose links of social networks one by one when these are undone', async () => {
     const social = {
       id: 'social',

@@ -44,6 +44,9 @@ export interface BlockEditorProps {
 const NARROW = '(width < 75rem)';
 const ARROWS = { ArrowUp: 'up', ArrowDown: 'down', ArrowLeft: 'left', ArrowRight: 'right' } as const;
 
+/** At first, no image lacks a description: those of a stored design without one only decorate. */
+const NONE: ReadonlySet<string> = new Set();
+
 /** What gets the focus when the page shows the last change: a text or the grip of a block. */
 interface Focus {
   id: string;
@@ -58,7 +61,7 @@ export function BlockEditor({ design: first, isReadOnly, onChange }: BlockEditor
   const sheet = useRef<HTMLDialogElement>(null);
   const [history, setHistory] = useState(() => historyOf(withFooter(first)));
   const newest = useRef(history);
-  const [undescribed, setUndescribed] = useState<ReadonlySet<string>>(new Set());
+  const [undescribed, setUndescribed] = useState(NONE);
   const [text, setText] = useState<{ view: EditorView | null }>({ view: null });
   const [menu, setMenu] = useState<{ anchor: HTMLElement; target: MenuTarget } | null>(null);
   const [message, setMessage] = useState('');
@@ -76,7 +79,7 @@ export function BlockEditor({ design: first, isReadOnly, onChange }: BlockEditor
     allBlocks(design).filter((block) => faultOf(block) !== null || isUndescribed(block)).length;
   // A description of an image does not change the design when it only decorates.
   useEffect(() => {
-    if (undescribed.size > 0) onChange(newest.current.design, unfinishedIn(newest.current.design));
+    if (undescribed !== NONE) onChange(newest.current.design, unfinishedIn(newest.current.design));
   }, [undescribed]);
   useLayoutEffect(() => {
     const wanted = focus.current;

@@ -68,6 +68,8 @@ export function ImageSettings({ block }: { block: BlockOf<'image'> }) {
             value={block.alt}
             onInput={({ currentTarget: { value } }) => {
               set({ alt: value.replaceAll(/\s+/g, ' ') });
+              // Not a decoration, which only the box below makes of it.
+              if (value === '') setDescribed(block.id, false);
             }}
           />
         )}
