@@ -34,18 +34,21 @@ export function startDrag(start: PointerEvent, options: DragOptions): void {
   let at = { x: start.clientX, y: start.clientY };
   let isDragging = false;
   let drop: Drop | null = null;
-  let frame = 0;
+  let frame: number;
   const show = () => {
     drop = dropAt(canvas, read(), id, at);
     onMove(drop);
   };
   const scroll = () => {
+    // The page or the block was left: nothing more happens to the grip.
+    if (!grip.isConnected) return end(null);
     const speed = at.y < EDGE ? -SPEED : at.y > window.innerHeight - EDGE ? SPEED : 0;
-    if (speed !== 0) {
+    if (isDragging && speed !== 0) {
       window.scrollBy(0, speed);
       show();
     }
     frame = requestAnimationFrame(scroll);
+    return undefined;
   };
   const move = (event: PointerEvent) => {
     if (event.pointerId !== start.pointerId) return;
@@ -53,7 +56,6 @@ export function startDrag(start: PointerEvent, options: DragOptions): void {
     if (!isDragging) {
       if (Math.hypot(at.x - start.clientX, at.y - start.clientY) < MIN_DISTANCE) return;
       isDragging = true;
-      frame = requestAnimationFrame(scroll);
     }
     show();
   };
@@ -64,6 +66,7 @@ export function startDrag(start: PointerEvent, options: DragOptions): void {
   };
   const listeners = new AbortController();
   const { signal } = listeners;
+  frame = requestAnimationFrame(scroll);
   grip.setPointerCapture(start.pointerId);
   grip.addEventListener('pointermove', move, { signal });
   grip.addEventListener('pointerup', () => end(drop), { signal });
