@@ -17,6 +17,12 @@ type Sunset = DataOf<typeof PATH>['sunset'];
 /** The fields of the rule with their limits. */
 const NUMBERS = { months: [6, 36], messages: [1, 1000], noticeDays: [0, 90] } as const;
 type NumberField = keyof typeof NUMBERS;
+const FIELDS = ['months', 'messages', 'noticeDays'] as const satisfies readonly NumberField[];
+
+function isValid(name: NumberField, value: number): boolean {
+  const [min, max] = NUMBERS[name];
+  return Number.isInteger(value) && value >= min && value <= max;
+}
 
 /** The sunset rule: whom it would find, before it is turned on, and what it has done. */
 export function SunsetCard() {
@@ -49,16 +55,9 @@ function Rule({ sunset, onSaved }: RuleProps) {
   const [counted, setCounted] = useState({ months, messages });
   // Whom the values of the form would touch; the rule stays as it is.
   const matching = useOperation(PATH, counted).value?.sunset.matching;
-  const isValid = (name: NumberField) => {
-    const [min, max] = NUMBERS[name];
-    return Number.isInteger(rule[name]) && rule[name] >= min && rule[name] <= max;
-  };
   const change = (name: NumberField, value: number) => {
-    const next = { ...rule, [name]: value };
-    setRule(next);
-    const [min, max] = NUMBERS[name];
-    if (name !== 'noticeDays' && Number.isInteger(value) && value >= min && value <= max)
-      setCounted({ months: next.months, messages: next.messages });
+    setRule((last) => ({ ...last, [name]: value }));
+    if (name !== 'noticeDays' && isValid(name, value)) setCounted((last) => ({ ...last, [name]: value }));
   };
   const save = (isOn: boolean) =>
     run(async () => {
@@ -79,7 +78,7 @@ function Rule({ sunset, onSaved }: RuleProps) {
     >
       <p class="small">{t('contacts.sunset.about')}</p>
       <fieldset class="fields" disabled={!mayChange}>
-        {(['months', 'messages', 'noticeDays'] as const).map((name) => (
+        {FIELDS.map((name) => (
           <Field label={t(`contacts.sunset.${name}`)} key={name}>
             {(control) => (
               <input
@@ -110,7 +109,7 @@ function Rule({ sunset, onSaved }: RuleProps) {
             type="submit"
             label={t(enabled ? 'contacts.sunset.save' : 'contacts.sunset.turnOn')}
             isBusy={outcome?.running === true}
-            isDisabled={!(['months', 'messages', 'noticeDays'] as const).every(isValid)}
+            isDisabled={!FIELDS.every((name) => isValid(name, rule[name]))}
           />
           {enabled && (
             <Button
