@@ -23,12 +23,14 @@ export type Media = DataOf<typeof PATH>['media'][number];
 interface MediaLibraryProps {
   /** Called with the image that was chosen, or that was just uploaded with `isNew`. */
   onChoose: (media: Media, isNew: boolean) => void;
+  /** Whether only one image is chosen: no more files are uploaded together. */
+  isSingle?: boolean;
   /** Changes when the list has to be read again. */
   turn?: number;
 }
 
 /** The images of the account: to search, to upload by choice or by dropping, and to choose from. */
-export function MediaLibrary({ onChoose, turn = 0 }: MediaLibraryProps) {
+export function MediaLibrary({ onChoose, isSingle = false, turn = 0 }: MediaLibraryProps) {
   const { t } = useTexts();
   const { may } = useMember();
   const [search, setSearch] = useState('');
@@ -39,6 +41,7 @@ export function MediaLibrary({ onChoose, turn = 0 }: MediaLibraryProps) {
     <div class="media-library">
       {may('uploadMedia') && (
         <UploadZone
+          isSingle={isSingle}
           onUploaded={(media) => {
             setUploads((last) => last + 1);
             onChoose(media, true);
@@ -103,8 +106,10 @@ function MediaPage({ search, turn, onChoose, lastKey, onMore }: MediaPageProps) 
     search,
     lastKey: lastKey === '' ? undefined : lastKey,
   });
+  const read = useRef(turn);
   useEffect(() => {
-    if (turn > 0) list.reload();
+    if (turn !== read.current) list.reload();
+    read.current = turn;
   }, [turn]);
   return (
     <Loaded data={list} isList>
@@ -143,7 +148,7 @@ function MediaPage({ search, turn, onChoose, lastKey, onMore }: MediaPageProps) 
 }
 
 /** Uploads files one after the other; states which were refused and why. */
-function UploadZone({ onUploaded }: { onUploaded: (media: Media) => void }) {
+function UploadZone({ isSingle, onUploaded }: { isSingle: boolean; onUploaded: (media: Media) => void }) {
   const { t, errorText } = useTexts();
   const { accountId } = useMember();
   const [running, setRunning] = useState<{ name: string; share: number } | null>(null);
@@ -158,7 +163,7 @@ function UploadZone({ onUploaded }: { onUploaded: (media: Media) => void }) {
     abort.current = stop;
     setFaults([]);
     const failed = (file: File, reason: string) => setFaults((last) => [...last, `${file.name}: ${reason}`]);
-    for (const file of files) {
+    for (const file of isSingle ? files.slice(0, 1) : files) {
       if (file.size > MAX_BYTES) {
         failed(file, t('media.tooLarge', { max: MAX_LABEL }));
         continue;
@@ -206,7 +211,7 @@ function UploadZone({ onUploaded }: { onUploaded: (media: Media) => void }) {
         <input
           class="unseen"
           type="file"
-          multiple
+          multiple={!isSingle}
           accept={ACCEPTED}
           tabIndex={-1}
           aria-label={t('media.choose')}
