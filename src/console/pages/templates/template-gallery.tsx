@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { VARIABLE } from '../../../mail/blocks/variable.ts';
 import type { DataOf } from '../../operations.ts';
 import { Icon } from '../../parts/icon/icon.tsx';
 import { MailFrame } from '../../parts/preview/mail-frame.tsx';
@@ -6,7 +7,7 @@ import { storeHtml } from '../../parts/preview/stored-html.ts';
 import { Time } from '../../parts/time.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
-import { useTexts } from '../../texts.ts';
+import { type TextKey, type Texts, useTexts } from '../../texts.ts';
 import './template-gallery.css';
 
 type Template = DataOf<'/web-setup/templates'>['templates'][number];
@@ -17,6 +18,12 @@ const MAX_STORING = 3;
 const MAX_THUMBNAIL = 256 * 1024;
 /** Thumbnails are shown shortly before they are scrolled into view. */
 const MARGIN_PX = 200;
+/** What the footer of the account is called. */
+const FOOTER: ReadonlyMap<string, TextKey> = new Map([
+  ['company_address_html', 'blocks.footer.address'],
+  ['unsubscribe_email_html', 'blocks.footer.unsubscribe'],
+  ['report_abuse_email_html', 'blocks.footer.report'],
+]);
 
 /** Templates as a grid of thumbnails. */
 export function TemplateGallery({ templates }: { templates: readonly Template[] }) {
@@ -25,10 +32,10 @@ export function TemplateGallery({ templates }: { templates: readonly Template[] 
   return (
     <ul class="gallery" aria-label={t('page.templates')}>
       {templates.map((template) => {
-        const { templateId, name, type, subject, updatedAt } = template;
+        const { templateId, name, type, subject, syntax, html, updatedAt } = template;
         return (
           <li key={templateId}>
-            <Thumbnail key={updatedAt} html={template.html} />
+            <Thumbnail key={updatedAt} html={html} isLiquid={syntax === 'liquid'} />
             <div class="gallery-text">
               <a href={href(`templates/${encodeURIComponent(templateId)}`)}>{name || templateId}</a>
               <span class="small">{subject ?? '–'}</span>
@@ -44,8 +51,12 @@ export function TemplateGallery({ templates }: { templates: readonly Template[] 
   );
 }
 
-/** The stored content, scaled down, while it is in view: only those frames exist. It is hidden from screen readers. */
-export function Thumbnail({ html }: { html: string }) {
+/**
+ * The stored content, scaled down, while it is in view: only those frames exist. It is hidden from screen readers. Variables
+ * have their defaults, but for Liquid, whose filters look like them.
+ */
+export function Thumbnail({ html, isLiquid = false }: { html: string; isLiquid?: boolean }) {
+  const { t } = useTexts();
   const box = useRef<HTMLDivElement>(null);
   const { accountId } = useMember();
   const [isInView, setInView] = useState(false);
@@ -62,7 +73,8 @@ export function Thumbnail({ html }: { html: string }) {
   useEffect(() => {
     if (!isShown) return undefined;
     const abort = new AbortController();
-    storeInTurn(html, accountId, abort.signal).then(
+    const shown = isLiquid ? html : withDefaults(html, t);
+    storeInTurn(shown, accountId, abort.signal).then(
       (stored) => {
         if (!abort.signal.aborted) setId(stored);
       },
@@ -74,7 +86,7 @@ export function Thumbnail({ html }: { html: string }) {
       // Stored content is kept for some minutes only.
       setId(null);
     };
-  }, [isShown, html, accountId]);
+  }, [isShown, html, isLiquid, t, accountId]);
   return (
     <div class="thumbnail" ref={box} aria-hidden="true" inert>
       {isShown && id !== null ? (
@@ -84,6 +96,14 @@ export function Thumbnail({ html }: { html: string }) {
       )}
     </div>
   );
+}
+
+/** HTML as it is without values: defaults, names of the parts of the footer, and other variables as they are written. */
+function withDefaults(html: string, t: Texts['t']): string {
+  return html.replaceAll(VARIABLE, (written: string, name: string, fallback?: string) => {
+    const key = FOOTER.get(name);
+    return key === undefined ? (fallback?.trim() ?? written) : t(key);
+  });
 }
 
 /** Thumbnails that wait for their turn. */
