@@ -112,6 +112,11 @@ describe('the bytes of an account', () => {
     same();
     granted(await templates.update('acct_one', second.template_id, { design: null }));
     same();
+    for (let n = 0; n < 3; n++) {
+      const mjml = `<mjml><mj-body><mj-section><mj-column><mj-text>${'ü'.repeat(n)}</mj-text></mj-column></mj-section></mj-body></mjml>`;
+      granted(await templates.update('acct_one', second.template_id, { mjml }));
+      same();
+    }
     granted(await templates.remove('acct_one', second.template_id));
     granted(await templates.remove('acct_one', template.template_id));
     same();

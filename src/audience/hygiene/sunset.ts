@@ -166,7 +166,15 @@ export function createSunset(
   async function round(): Promise<void> {
     for (const accountId of tables.sunset.enabled()) {
       if (isStopping) return;
-      await apply(accountId);
+      try {
+        await apply(accountId);
+      } catch (error) {
+        // The rules of other accounts are applied all the same.
+        log.error(
+          { err: error, accountId },
+          'sunset rule could not be applied; trying again in the next round',
+        );
+      }
     }
   }
 

@@ -6,8 +6,10 @@ import { createLog } from '../../../src/core/log.ts';
 import { recordEngagement } from '../../../src/events/engagement.ts';
 import { emailIdentifier } from '../../../src/mail/identifier.ts';
 import type { Unit } from '../../../src/store/database/writer.ts';
+import type { Reader } from '../../../src/store/readers/reads.ts';
 import { CALLER, message, OWNER, startSequences } from '../../campaigns/sequences/setup.ts';
 import { granted } from '../../support/refusal.ts';
+import { insertAccount } from '../../support/store.ts';
 
 const RULE: SunsetInput = { enabled: true, months: 6, messages: 3, noticeDays: 30 };
 const HALF_A_YEAR = 190 * DAY;
@@ -17,10 +19,13 @@ async function start() {
   const { clock, tables, writer } = setup;
   const log = createLog({ level: 'silent', hashAddresses: false });
   /** The parts of a process; `through` may end it. */
-  const startProcess = (through: Pick<typeof writer, 'run' | 'isCrowded'> = writer) => {
+  const startProcess = (
+    through: Pick<typeof writer, 'run' | 'isCrowded'> = writer,
+    reader: Reader = setup.reader,
+  ) => {
     const rules = createSunset(
       // Sound: the rule only runs units of work.
-      { ...setup, log, writer: through as typeof writer },
+      { ...setup, log, reader, writer: through as typeof writer },
       { recorder: setup.recorder, onSuppressionChange: createStatusFollower(clock) },
     );
     onTestFinished(() => rules.stop());
@@ -176,6 +181,24 @@ describe('the sunset rule', () => {
     expect(setup.foundAt('ada')).toBe(setup.clock.now());
     expect(setup.foundAt('ada')).not.toBe(first);
     expect(setup.status('ada')).toBe('active');
+  });
+
+  it('is applied in an account although that of another account fails', async () => {
+    const setup = await start();
+    insertAccount(setup.tables, 'acct_before', setup.clock.now());
+    await setup.receivers(many(20));
+    setup.clock.advance(HALF_A_YEAR);
+    for (const account of ['acct_before', 'acct_one']) await setup.rules.put(account, RULE);
+    const { query, ...reader } = setup.reader;
+    const failing: Reader = {
+      ...reader,
+      query: async (accountId, ...given) => {
+        if (accountId === 'acct_before') throw new Error('the read failed');
+        return query(accountId, ...given);
+      },
+    };
+    await setup.startProcess(setup.writer, failing).round();
+    expect(await setup.rules.get('acct_one')).toMatchObject({ noticedToday: 1 });
   });
 
   it('continues after a crash at any unit of work, with exact counts', async () => {
