@@ -122,13 +122,13 @@ function stateOf(rows: readonly WarmupRow[], { days }: WarmupSetting): string {
 }
 
 /**
- * The source address that a ready message waits for, according to the database: for commands, which run in another
- * process than the daemon. The provider is that of the recipient's domain: without its MX hosts that of a hosted domain is
- * not known. Null: it waits for none that is known.
+ * The source address or the ramp of a new sender that a ready message waits for, according to the database: for commands,
+ * which run in another process than the daemon. The provider is that of the recipient's domain: without its MX hosts that
+ * of a hosted domain is not known. Null: it waits for none that is known.
  */
 export function storedObstacle(
   context: Pick<Context, 'config' | 'tables' | 'writer' | 'clock'>,
-  message: PathMessage & Pick<QueuedMessage, 'destination' | 'priority'>,
+  message: PathMessage & Pick<QueuedMessage, 'account_id' | 'destination' | 'priority'>,
 ): EgressObstacle | null {
   const { config, clock } = context;
   const pools = createEgressPools(config);
@@ -139,5 +139,5 @@ export function storedObstacle(
   const { pool, via } = createDeliveryPaths(context, pools).of(message);
   const route = via ?? routeFor(config.delivery.routes, destination);
   const provider = route === null ? providerOf(destination) : null;
-  return egress.obstacle(pool, { provider, priority, hosts: [] });
+  return egress.obstacle(pool, { provider, priority, hosts: [], sender: message });
 }

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { DAY } from '../../src/core/clock.ts';
 import { storedObstacle } from '../../src/delivery/egress-overview.ts';
 import { enqueue } from '../support/store.ts';
 import { createTestEgress } from './source-addresses.ts';
@@ -10,8 +11,8 @@ function setup(settings: Record<string, string> = {}) {
     settings,
   );
   const { seq } = enqueue(env.tables, env.clock.now(), { recipient: 'a@example.net' });
-  const obstacle = () => {
-    const queued = env.tables.queue.listed(seq);
+  const obstacle = (of = seq) => {
+    const queued = env.tables.queue.listed(of);
     if (queued === null) throw new Error('the message is not in the queue');
     return storedObstacle(env, queued);
   };
@@ -34,4 +35,18 @@ it.each([
   const { tables, seq, obstacle } = setup();
   tables.queueReroutes.assign(seq, tables.queueReroutes.number(reroute));
   expect(obstacle()).toBeNull();
+});
+
+it('is the ramp of a new account', async () => {
+  const { config, tables, writer, clock, obstacle } = setup();
+  config.reputation.ramp = { messages: 1, factor: 2, days: 3 };
+  const day = clock.now() - (clock.now() % DAY);
+  await writer.run((tx) =>
+    tx.reputationCounts.add(
+      { day, accountId: 'acct_one', domainId: 'domain_one', source: '', provider: 'Google' },
+      'delivered',
+    ),
+  );
+  const { seq } = enqueue(tables, clock.now(), { recipient: 'a@example.net', priority: 1 });
+  expect(obstacle(seq)).toMatchObject({ kind: 'ramp', until: day + DAY });
 });

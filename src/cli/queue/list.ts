@@ -67,7 +67,7 @@ export async function showQueued(context: CliContext, id: string): Promise<void>
   const obstacle = isWaiting ? storedObstacle(deps, queued) : null;
   context.printRecord({
     ...queuedView(queued, clock, controlsOf(tables, clock)),
-    // The limit of a source address.
+    // The limit of a source address or of a new sender.
     ...(obstacle === null ? {} : { nextAttemptAt: iso(obstacle.until) }),
     waitsFor: obstacle?.text ?? null,
     lastReply: lastReport.reply ?? null,
