@@ -72,7 +72,7 @@ function openedByHour(tables: Tables, campaignId: string, startedAt: number | nu
 
 /** What becomes of the people of an audience when a campaign is sent to them now. */
 export interface AudienceFigures {
-  /** Active members of the groups whom the segment and the exclusions select, or as many of them as were counted. */
+  /** Active members of the groups that the segment and the exclusions select, or as many of them as were counted. */
   members: number;
   eligible: number;
   withoutEmail: number;

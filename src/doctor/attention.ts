@@ -117,7 +117,7 @@ export const accountAttention = readQuery(
   },
 );
 
-/** The oldest first. */
+/** Of the newest contacts with a request, at most MAX_ITEMS; the oldest request first. */
 function erasureRequests({ contacts }: Tables, accountId: string): AccountAttention[] {
   const { rows } = contacts.list({ accountId, erasureRequested: true, beforeSeq: null, limit: MAX_ITEMS });
   return rows

@@ -17,7 +17,7 @@ import type { Tables } from '../store/tables.ts';
 import type { WebhookRow } from '../store/webhooks.ts';
 
 const INTERVAL_MS = MINUTE;
-/** A failure that is shorter causes no mail: most are, and are repaired by the next attempt. Limits are noticed at once. */
+/** A failure that is shorter causes no mail: most are, and are repaired by the next attempt. Limits are noticed immediately. */
 const MIN_FAILING_MS = 15 * MINUTE;
 /** What failed before, such as before this version, is known. */
 const MAX_FAILING_MS = 2 * DAY;
@@ -44,8 +44,8 @@ interface Account {
 
 /**
  * Mail to the owners of an account when one of its domains or webhooks begins to fail, or mail is slowed or stopped
- * automatically, and when it works again. What they were notified of, and the mail that was not accepted yet, is in the database: nothing is sent twice after a
- * restart. `start` begins a loop with a first run after a minute. Nothing is noticed and sent while
+ * automatically, and when it works again. What they were notified of, and the mail that was not accepted yet, is in the
+ * database: nothing is sent twice after a restart. `start` begins a loop with a first run after a minute. Nothing is noticed and sent while
  * `console.failureMail` is false or the console is off. A mail is sent from postmaster at the host name, at most for a
  * day; one whose result is not known, because the process ended meanwhile, is not sent again.
  */

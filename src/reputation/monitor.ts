@@ -298,7 +298,7 @@ export function createSendingMonitor(
       try {
         await judgeAccount(accountId);
       } catch (error) {
-        // Those after it are judged all the same; its next event, or the next check, judges it again.
+        // Those after it are still judged; its next event, or the next check, judges it again.
         log.error({ err: error, accountId }, 'rates of an account could not be judged');
       }
     }

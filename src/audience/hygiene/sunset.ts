@@ -39,7 +39,7 @@ export const DEFAULT_RULE: SunsetInput = { enabled: false, months: 12, messages:
 
 /** The rule with what it does. */
 export interface Sunset extends SunsetInput {
-  /** Whom it finds: a filter for segments, campaigns and sequences. */
+  /** The contacts that it finds: a filter for segments, campaigns and sequences. */
   filter: SegmentFilter;
   /** Contacts that match now. */
   matching: number;
@@ -169,7 +169,7 @@ export function createSunset(
       try {
         await apply(accountId);
       } catch (error) {
-        // The rules of other accounts are applied all the same.
+        // The rules of other accounts are still applied.
         log.error(
           { err: error, accountId },
           'sunset rule could not be applied; trying again in the next round',
