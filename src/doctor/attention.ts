@@ -117,22 +117,19 @@ export const accountAttention = readQuery(
   },
 );
 
-/** Of the newest contacts with a request, at most MAX_ITEMS; the oldest request first. */
+/** The oldest first. */
 function erasureRequests({ contacts }: Tables, accountId: string): AccountAttention[] {
-  const { rows } = contacts.list({ accountId, erasureRequested: true, beforeSeq: null, limit: MAX_ITEMS });
-  return rows
-    .map((row): AccountAttention => {
-      const contactIdentifier = row.email_hash ?? row.phone_hash ?? '';
-      return {
-        kind: 'erasure',
-        id: row.user_id,
-        name: row.email ?? row.phone ?? contactIdentifier,
-        contactIdentifier,
-        since: row.erasure_requested_at,
-        waiting: 0,
-      };
-    })
-    .toSorted((one, other) => (one.since ?? 0) - (other.since ?? 0));
+  return contacts.erasureRequests(accountId, MAX_ITEMS).map((row): AccountAttention => {
+    const contactIdentifier = row.email_hash ?? row.phone_hash ?? '';
+    return {
+      kind: 'erasure',
+      id: row.user_id,
+      name: row.email ?? row.phone ?? contactIdentifier,
+      contactIdentifier,
+      since: row.erasure_requested_at,
+      waiting: 0,
+    };
+  });
 }
 
 /** Those that cannot send first. */

@@ -237,6 +237,10 @@ export function contactTable(db: Database) {
           : pageOfStatus(accountId, status, before, limit + 1);
       return pageOf(rows, limit);
     },
+    /** Contacts who asked to be erased, the oldest request first. */
+    erasureRequests: sql.all<[accountId: string, limit: number], KnownContact>(`
+      SELECT ${CONTACT_COLUMNS} FROM contacts c INDEXED BY contacts_by_erasure_time ${WITH_CONSENT}
+      WHERE c.account_id = ? AND c.erasure_requested_at IS NOT NULL ORDER BY c.erasure_requested_at LIMIT +?`),
     /** Contacts whose key begins with `prefix`, in the order of key and seq; `after`: the position to continue from. */
     walk: function* (
       key: SearchKey,

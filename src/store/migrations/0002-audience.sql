@@ -341,6 +341,7 @@ ALTER TABLE contacts ADD COLUMN erasure_requested_at INTEGER;   -- null: it was 
 -- Ended by the loop of audience/pauses, so that no check of a message needs the time.
 CREATE INDEX contacts_by_pause ON contacts (paused_until) WHERE paused_until IS NOT NULL;
 CREATE INDEX contacts_by_erasure_request ON contacts (account_id, seq) WHERE erasure_requested_at IS NOT NULL;
+CREATE INDEX contacts_by_erasure_time ON contacts (account_id, erasure_requested_at) WHERE erasure_requested_at IS NOT NULL;
 
 -- Whether the preference page shows a group; null: if it has a sign-up form.
 ALTER TABLE subscription_groups ADD COLUMN is_public INTEGER CHECK (is_public IN (0, 1));

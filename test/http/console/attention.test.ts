@@ -58,6 +58,14 @@ describe('a request for erasure', () => {
       expect(await itemsFor(await test.member(role))).toEqual([]);
   });
 
+  it('of the oldest time is named however many later ones there are', async () => {
+    await request('old@example.net', 90);
+    for (let n = 0; n < 20; n++) await request(`new${n}@example.net`, 10);
+    const items = (await itemsFor(await test.operator())) as { name: string }[];
+    expect(items).toHaveLength(20);
+    expect(items[0]?.name).toBe('old@example.net');
+  });
+
   it('ends with the erasure or the withdrawal', async () => {
     await request('ada@example.net', 1);
     const { account, writer } = test;
