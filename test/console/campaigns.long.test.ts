@@ -147,7 +147,7 @@ describe('Campaigns', () => {
     expect(await findings(window)).toEqual([]);
     consoleErrors.splice(0);
     await page.keyboard.press('Enter');
-    await page.locator('main .status', { hasText: 'sent' }).waitFor();
+    await page.locator('main .status', { hasText: /^sent$/ }).waitFor();
     await page.getByText('From sent to clicked').waitFor();
     // Nothing is left to cancel.
     await page.getByRole('button', { name: 'Cancel the campaign' }).waitFor({ state: 'detached' });
@@ -539,7 +539,7 @@ describe('Campaigns', () => {
       .getByText('News, Offers, in Gold, without Fifth: 3 of 3 active members')
       .waitFor();
     await page.keyboard.press('Enter');
-    await page.locator('main .status', { hasText: 'sent' }).waitFor();
+    await page.locator('main .status', { hasText: /^sent$/ }).waitFor();
     const { data: sent } = await own.get<{ campaign: { progress: object } }>(`/web-setup/campaigns/${id}`);
     expect(sent.campaign.progress).toMatchObject({
       queued: 3,
