@@ -623,7 +623,18 @@ describe('Campaigns', () => {
     const asked = answerQuestions(window, () => false);
     await prepare(id, 'news@news.test');
     await open.visit(window, step(id, 'content'), client);
+    // The changes are still being saved when the draft is deleted.
+    let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    await page.route(`**/web-setup/campaigns/${id}`, async (route) => {
+      if (route.request().method() === 'PATCH') await released;
+      await route.continue();
+    });
+    const save = page.waitForRequest((request) => request.method() === 'PATCH');
     await page.getByLabel('Subject').fill('Not needed');
+    await save;
     const remove = async (name: string) => {
       await page.getByRole('button', { name: `Actions for ${name}` }).click();
       await page.getByRole('button', { name: 'Delete the campaign' }).click();
@@ -633,7 +644,10 @@ describe('Campaigns', () => {
     await page.keyboard.press('Escape');
     expect(await statusOf(id)).toBe('draft');
     await remove('Unwanted');
+    const deletion = page.waitForRequest((request) => request.method() === 'DELETE');
     await page.getByRole('dialog').getByRole('button', { name: 'Delete the campaign' }).click();
+    void deletion.then(release);
+    setTimeout(release, 500);
     await page.getByRole('heading', { level: 1, name: 'Campaigns' }).waitFor();
     await page.getByRole('link', { name: 'Unwanted' }).waitFor({ state: 'detached' });
     expect((await client.get(`/web-setup/campaigns/${id}`)).status).toBe(404);

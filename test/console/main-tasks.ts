@@ -247,7 +247,9 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
       });
       await input.enter(page.getByRole('searchbox', { name: 'Search by name' }), 'harbor');
       await input.press(page.getByRole('button', { name: /^harbor\.png/ }));
-      await page.getByRole('dialog', { name: 'harbor.png' }).waitFor();
+      const image = page.getByRole('dialog', { name: 'harbor.png' });
+      await input.press(image.getByRole('button', { name: 'Close' }));
+      await image.waitFor({ state: 'detached' });
     },
   },
   templates: {

@@ -77,6 +77,7 @@ beforeAll(async () => {
     suppressions: 'suppressions',
     webhooks: 'webhooks',
     webhook: `webhooks/${webhook['webhookId']}`,
+    media: 'media',
     templates: 'templates',
     template: `templates/${template['templateId']}`,
     campaigns: 'campaigns',
@@ -134,7 +135,7 @@ const STYLES = `[...new Set([...document.querySelectorAll('main *:not(svg *)')].
 }))].sort()`;
 
 /** Controls without a class, which no sheet styles, and visible ones below 24 x 24 px. */
-const CONTROLS = `[...document.querySelectorAll('button, input:not([type=hidden]), select, textarea')]
+const CONTROLS = `[...document.querySelectorAll('button, input:not([type=hidden], [hidden]), select, textarea')]
   .filter((element) => {
     const { width, height } = element.getBoundingClientRect();
     const isSmall = element.checkVisibility() && !element.matches('label .tick') && (width < 24 || height < 24);

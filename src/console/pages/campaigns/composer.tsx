@@ -126,6 +126,8 @@ export function Composer({ campaign, reload }: ComposerProps) {
   const chosen = template.value?.template;
   const remove = () =>
     run(async () => {
+      // A save under way would otherwise find nothing, and report it as a loss.
+      await draft.flush();
       await operate('delete', CAMPAIGN, {
         account: accountId,
         parameters: { campaignId: campaign.campaignId },

@@ -103,10 +103,19 @@ interface SearchedChoicesProps {
   of: SeveralSelectable;
 }
 
-/** Several choices, each of which can be removed, and a list of the others. */
+/**
+ * Several choices, each of which can be removed, and a list of the others. Arrow keys change the value of a select with
+ * each press: what they reach is added with Enter, or when the field is left.
+ */
 export function SearchedChoices({ label, hint, searchLabel, of }: SearchedChoicesProps) {
   const { t } = useTexts();
   const { options, chosen, max, useName, search, onSearch, hasMore, onChange } = of;
+  const isByKeys = useRef(false);
+  const [reached, setReached] = useState('');
+  const add = (id: string) => {
+    setReached('');
+    if (id !== '') onChange([...(max === 1 ? [] : chosen), id]);
+  };
   return (
     <>
       {(hasMore || search !== '') && <SearchField label={searchLabel} search={search} onSearch={onSearch} />}
@@ -115,12 +124,26 @@ export function SearchedChoices({ label, hint, searchLabel, of }: SearchedChoice
           <select
             {...control}
             class="select"
-            value=""
+            value={reached}
             disabled={chosen.length >= max && max > 1}
+            onPointerDown={() => {
+              isByKeys.current = false;
+            }}
+            onKeyDown={(event) => {
+              isByKeys.current = true;
+              if (event.key !== 'Enter' || reached === '') return;
+              event.preventDefault();
+              add(reached);
+            }}
+            onBlur={() => {
+              isByKeys.current = false;
+              add(reached);
+            }}
             onChange={({ currentTarget }) => {
               const { value } = currentTarget;
+              if (isByKeys.current) return setReached(value);
               currentTarget.value = '';
-              if (value !== '') onChange([...(max === 1 ? [] : chosen), value]);
+              add(value);
             }}
           >
             <option value="">

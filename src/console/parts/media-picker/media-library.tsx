@@ -209,12 +209,10 @@ function UploadZone({ isSingle, onUploaded }: { isSingle: boolean; onUploaded: (
           {t('media.choose')}
         </button>
         <input
-          class="unseen"
+          hidden
           type="file"
           multiple={!isSingle}
           accept={ACCEPTED}
-          tabIndex={-1}
-          aria-label={t('media.choose')}
           disabled={isBusy}
           ref={input}
           onChange={({ currentTarget }) => {
