@@ -22,7 +22,7 @@ import {
   renderPreparedInSteps,
 } from '../sending/render/render.ts';
 import { renderLiquidContent } from '../sending/render/render-liquid.ts';
-import { pastScheduleRefusal } from '../sending/request.ts';
+import { type MailRequest, pastScheduleRefusal } from '../sending/request.ts';
 import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
 import type { CampaignRow, CampaignStatus } from '../store/campaigns/campaigns.ts';
 import type { Context } from '../store/context.ts';
@@ -32,7 +32,7 @@ import { isLiquid, type LiquidContent, readLiquid } from '../templates/liquid.ts
 import { resolveTemplate, type TemplateContent } from '../templates/templates.ts';
 import type { TemplateThreads } from '../templates/thread/threads.ts';
 import { audienceOf, type CampaignAudience, readAudience, writeAudience } from './audience.ts';
-import { type AudienceRequest, findCampaign } from './campaigns.ts';
+import { type AudienceRequest, findCampaign, readPrepared } from './campaigns.ts';
 import { createContactFieldNames, EMPTY_CONTACT, isCustomField, tooManyFields } from './fields.ts';
 import { seenNow } from './guard.ts';
 import {
@@ -338,6 +338,27 @@ export function createCampaignSending(
       const send = tables.campaignSends.get(seq);
       return send === null ? null : presentProgress(send, isCancellable(tables, send));
     },
+    /** The mail of a campaign to try: as it was sent or is prepared, with the fields that `given` replaces. */
+    testMail: (campaign: CampaignRow, given: TestedMail): MailRequest | Refusal => {
+      const send = tables.campaignSends.get(campaign.seq);
+      const own: TestedMail =
+        send === null ? (readPrepared(campaign.prepared) ?? {}) : sentMail(storedMail(tables, send));
+      const { templateId, html, text, syntax } = hasContent(given) ? given : own;
+      const from = given.from ?? own.from;
+      if (from === undefined) return invalid('from', 'is required: the campaign has none');
+      if (!hasContent({ templateId, html, text }))
+        return invalid('templateId', 'is required, or html or text: the campaign has no content');
+      return {
+        from,
+        subject: given.subject ?? own.subject,
+        templateId,
+        html,
+        text,
+        syntax,
+        replyTo: own.replyTo,
+        templateVariables: { ...own.templateVariables, ...given.templateVariables },
+      };
+    },
     /** Sender and content for all recipients. Refused if the campaign is not sent to a group. */
     content: (accountId: string, campaignId: string): CampaignMailContent | Refusal => {
       const campaign = findCampaign(tables, accountId, campaignId);
@@ -356,6 +377,25 @@ export function createCampaignSending(
 }
 
 export type CampaignSending = ReturnType<typeof createCampaignSending>;
+
+/** What of a mail a request to try it may replace. */
+type TestedMail = { [Field in keyof MailRequest]?: MailRequest[Field] | undefined };
+
+function hasContent({ templateId, html, text }: TestedMail): boolean {
+  return [templateId, html, text].some((part) => part !== undefined);
+}
+
+function sentMail({ from, replyTo, wording, variables }: CampaignMail): MailRequest {
+  return {
+    from: formatMailbox(from),
+    replyTo: replyTo === null ? undefined : formatMailbox(replyTo),
+    subject: wording.subject,
+    html: wording.html === '' ? undefined : wording.html,
+    text: wording.text ?? undefined,
+    syntax: isLiquid(wording) ? 'liquid' : 'simple',
+    templateVariables: variables,
+  };
+}
 
 /** Characters of HTML with variables that are raw or in styles: it is parsed for each member, since a value can hide the footer. */
 const MAX_RAW_HTML = 256 * 1024;

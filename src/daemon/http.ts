@@ -157,7 +157,6 @@ export async function startHttp(base: DaemonBase, parts: HttpParts) {
   onStop(() => socket.close(SECOND));
   const webConsole = await startConsole(base, bound, {
     resolver: parts.resolver,
-    acceptance: parts.acceptance,
     webhooks: parts.webhooks,
     mediaFiles: parts.mediaFiles,
     routes,

@@ -62,6 +62,8 @@ export interface AcceptRequest {
   literalBraces?: boolean;
   /** Default: the limit of requests over HTTP. */
   maxRecipients?: number;
+  /** Names of variables that are empty without a value. Default: none. */
+  isOptional?: ((name: string) => boolean) | undefined;
   /** For a message of a sequence. */
   step?: SequenceMessage;
   /** Returns the response body as it is sent and stored. */
@@ -72,8 +74,6 @@ export interface AcceptRequest {
 export interface SequenceMessage {
   /** In place of a campaign: under which the message is counted. */
   countedAs: string;
-  /** Names of variables that are empty without a value. */
-  isOptional(name: string): boolean;
   /** Called in the unit of work that stores the message; a refusal undoes it. */
   store(tx: Tables, messageId: string): Refusal | null;
 }
@@ -165,13 +165,12 @@ export function createAcceptance(
     const content = resolveTemplate(tables, sender, send.source);
     if (isRefusal(content)) return content;
     if (!isLiquid(content)) return queueRendering(request, send, content, htmlReader, reservation);
-    const { isOptional } = request.step ?? {};
     return renderLiquidContent(
       parts.threads,
       sender.account.account_id,
       content,
       send.variables,
-      isOptional,
+      request.isOptional,
     ).then((rendered) => queueRendering(request, send, rendered, marksReader, reservation));
   }
 
@@ -222,7 +221,7 @@ export function createAcceptance(
       repeated,
       appendFooter: request.appendFooter === true,
       simulatorDomain,
-      isOptional: request.step?.isOptional,
+      isOptional: request.isOptional,
     };
     const checked = await inSlices(
       checkSendInSteps(tables, sender, send, content, reading),

@@ -54,10 +54,10 @@ export interface Sender {
   /** The API key can send essential mail. */
   allowEssential: boolean;
   /**
-   * A test message to the person of the console who sends it: in the marketing stream it needs neither contact nor consent, and
-   * ignores an opt-out. Only `http/console/test-messages` sets it, with the address of the session's person as the only recipient.
+   * A test message to a person who uses the console: in the marketing stream it needs neither contact nor consent, and ignores
+   * an opt-out. Only `sending/test-messages` sets it.
    */
-  isOwnTest?: boolean;
+  isTest?: boolean;
 }
 
 export interface Checked {
@@ -108,7 +108,7 @@ export function* checkSendInSteps(
   const inOtherLanguages = yield* renderOthersInSteps(send, [prepared, ...others], optional);
   if (isRefusal(inOtherLanguages)) return inOtherLanguages;
   const refusal =
-    sender.useCase === 'mk' && sender.isOwnTest !== true
+    sender.useCase === 'mk' && sender.isTest !== true
       ? checkConsent(tables, sender, send, options.simulatorDomain)
       : checkSuppression(tables, sender, {
           recipients: send.recipients,
@@ -256,11 +256,8 @@ export function checkDomain(
 }
 
 /** Whether a message ignores opt-outs, and in the marketing stream a lack of consent: when it is accepted, and when it is sent. */
-export function isExempt(
-  { useCase, isOwnTest }: Sender,
-  { essential }: Pick<ParsedSend, 'essential'>,
-): boolean {
-  return essential || (useCase === 'mk' && isOwnTest === true);
+export function isExempt({ useCase, isTest }: Sender, { essential }: Pick<ParsedSend, 'essential'>): boolean {
+  return essential || (useCase === 'mk' && isTest === true);
 }
 
 function essentialNotAllowed(): Refusal {

@@ -130,7 +130,7 @@ describe('Campaigns', () => {
     await page.getByText('3 people can receive it.').waitFor();
     // To the person, who is no contact.
     const self = await shownPerson(page);
-    await page.getByRole('button', { name: 'Send to me' }).press('Enter');
+    await page.getByRole('button', { name: 'Send test' }).press('Enter');
     await page.getByText(`The test message to ${self} was accepted`).waitFor();
     const { data: sent } = await client.get<{ messages: { subject: string; campaignId?: string }[] }>(
       `/web-setup/messages?recipient=${encodeURIComponent(self)}`,

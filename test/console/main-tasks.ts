@@ -501,7 +501,7 @@ export const FURTHER_TASKS: Readonly<Record<string, MainTask>> = {
         `${daemon.consoleUrl}/console/campaigns/${campaignId}?account=${client.accountId}&step=content`,
       );
       await page.frameLocator('iframe').getByText('1 Main St').waitFor();
-      await input.press(page.getByRole('button', { name: 'Send to me' }));
+      await input.press(page.getByRole('button', { name: 'Send test' }));
       await page.getByText(`The test message to ${email} was accepted`).waitFor();
     },
   },

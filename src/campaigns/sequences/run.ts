@@ -202,13 +202,13 @@ export function createSequenceRunner(
       body: requestFor(send, definition.trigger, contact, person.properties),
       idempotency: null,
       envelope: () => '',
+      isOptional: isOptionalIn(definition.trigger),
       step: {
         countedAs: stepCampaignId({
           sequenceId: sequence.sequence_id,
           version: person.version,
           step: person.step,
         }),
-        isOptional: isOptionalIn(definition.trigger),
         store: (tx, messageId) => takeStep(tx, person, messageId, clock.now()),
       },
     });

@@ -1,5 +1,6 @@
-import { ApiError, request } from '../api.ts';
-import { useOperation } from '../data.ts';
+import { useState } from 'preact/hooks';
+import { ApiError, operate } from '../api.ts';
+import { useConsoleData, useOperation } from '../data.ts';
 import type { DataOf } from '../operations.ts';
 import { Outcome, useAction } from '../parts.tsx';
 import { useNavigation } from '../routing.ts';
@@ -8,6 +9,9 @@ import { useTexts } from '../texts.ts';
 import { SenderField } from './sender-field.tsx';
 
 type Stream = DataOf<'/web-setup/domains'>['domains'][number]['useCase'];
+
+/** As the server limits the recipients of a test message. */
+const MAX_RECIPIENTS = 5;
 
 interface TestMessageProps {
   templateId: string;
@@ -22,7 +26,7 @@ interface TestMessageProps {
   isBare?: boolean;
 }
 
-/** Sends a stored template to the person who is signed in, who need not be a contact. */
+/** Sends a stored template to people of the account, who need not be contacts; at first to the person who is signed in. */
 export function TestMessage({
   templateId,
   stream,
@@ -35,7 +39,10 @@ export function TestMessage({
   const { href } = useNavigation();
   const { accountId, person } = useMember();
   const listed = useOperation(from === undefined ? '/web-setup/domains' : null);
+  const people = useConsoleData<{ recipients: string[] }>('/console/test-recipients', accountId);
+  const [chosen, setChosen] = useState<readonly string[]>([person.email]);
   const { outcome, run } = useAction();
+  const others = (people.value?.recipients ?? []).filter((email) => email !== person.email);
   const domains = (listed.value?.domains ?? []).filter(
     ({ status, useCase }) =>
       (status === 'SUCCESS' || status === 'TEMPORARY_FAILURE') && (stream === null || useCase === stream),
@@ -45,31 +52,33 @@ export function TestMessage({
       const ofSender = domains.find(({ domain }) =>
         sender.replace(/>\s*$/, '').trim().endsWith(`@${domain}`),
       );
+      const useCase = stream ?? ofSender?.useCase ?? 'mk';
+      const addresses = chosen.join(', ');
       try {
-        const { recipient } = await request<{ recipient: string }>('/console/test-messages', {
-          method: 'POST',
+        const { messages } = await operate('post', '/web-setup/templates/{templateId}/test', {
           account: accountId,
+          parameters: { templateId },
           body: {
-            stream: stream ?? ofSender?.useCase ?? 'mk',
+            to: [...chosen],
+            type: useCase === 'mk' ? 'marketing' : 'transactional',
             from: sender,
-            templateId,
-            ...(subject === undefined ? {} : { subject }),
-            templateVariables: { ...variables, email: person.email },
+            subject,
+            templateVariables: { ...variables },
           },
         });
-        return t('test.sent', { address: recipient });
+        return t('test.sent', { address: messages.map(({ recipient }) => recipient).join(', ') });
       } catch (error) {
         if (!(error instanceof ApiError)) throw error;
         const text = { RECIPIENT_SUPPRESSED: 'test.suppressed', RATE_LIMITED: 'test.limit' } as const;
         const own =
           error.code === 'RECIPIENT_SUPPRESSED' || error.code === 'RATE_LIMITED' ? text[error.code] : null;
-        throw own === null ? error : new Error(t(own, { address: person.email }));
+        throw own === null ? error : new Error(t(own, { address: addresses }));
       }
     });
   return (
     <section aria-label={t('campaigns.test')}>
       {!isBare && <h2>{t('campaigns.test')}</h2>}
-      <p class="small">{t('test.hint', { address: person.email })}</p>
+      <p class="small">{t('test.hint')}</p>
       {from === undefined && listed.value !== null && domains.length === 0 ? (
         <p>
           {t('test.noDomain')} <a href={href('domains')}>{t('page.domains')}</a>
@@ -89,11 +98,31 @@ export function TestMessage({
               value={domains[0] === undefined ? '' : `hello@${domains[0].domain}`}
             />
           )}
+          <fieldset class="group">
+            <legend>{t('test.to', { max: MAX_RECIPIENTS })}</legend>
+            {[person.email, ...others].map((email) => {
+              const isChosen = chosen.includes(email);
+              return (
+                <label class="check" key={email}>
+                  <input
+                    class="tick"
+                    type="checkbox"
+                    checked={isChosen}
+                    disabled={!isChosen && chosen.length >= MAX_RECIPIENTS}
+                    onChange={() =>
+                      setChosen(isChosen ? chosen.filter((one) => one !== email) : [...chosen, email])
+                    }
+                  />
+                  {email}
+                </label>
+              );
+            })}
+          </fieldset>
           <div class="actions">
-            <button class="button" type="submit" disabled={outcome?.running}>
+            <button class="button" type="submit" disabled={outcome?.running === true || chosen.length === 0}>
               {t('test.send')}
             </button>
-            <a class="button" href={href('messages', { recipient: person.email })}>
+            <a class="button" href={href('messages', { recipient: chosen[0] ?? person.email })}>
               {t('page.messages')}
             </a>
           </div>

@@ -24,6 +24,7 @@ import { createSpamRates } from '../../reputation/spam-rates.ts';
 import type { OneClickNotice } from '../../sending/one-click.ts';
 import { createQueuedMail } from '../../sending/queued-mail.ts';
 import type { Resend } from '../../sending/resend.ts';
+import { createTestMessages } from '../../sending/test-messages.ts';
 import type { Context } from '../../store/context.ts';
 import { NO_ACCOUNT } from '../../store/readers/reads.ts';
 import { createSuppressionList } from '../../suppression/list.ts';
@@ -63,6 +64,7 @@ import { messageContentRoutes } from './sending/message-content.ts';
 import { messageActionRoutes, messageRoutes } from './sending/messages.ts';
 import { resendRoute, type SendServices, sendRoutes } from './sending/send.ts';
 import { sendBatchRoutes } from './sending/send-batch.ts';
+import { testMessageRoutes } from './sending/test-messages.ts';
 import { sequenceRoutes } from './sequences.ts';
 import { statisticsRoutes } from './statistics.ts';
 import { suppressionRoutes } from './suppressions.ts';
@@ -150,6 +152,11 @@ function operations(context: Context, services: ApiServices): Route[] {
     ...templatePreviewRoutes(context, { ...audience, threads: services.threads }),
     ...templateStarterRoutes(context),
     ...templateRoutes({ templates: createTemplates(context, mayAdd, services.threads) }),
+    ...testMessageRoutes(context, {
+      ...services,
+      tests: createTestMessages(context, services.acceptance),
+      sending: services.campaignSending,
+    }),
     ...mediaRoutes(context, services),
     ...complianceTemplateRoutes(context, { complianceTemplates }),
     ...campaignRoutes({ ...services, sending: services.campaignSending, account: tables.accounts.get }),

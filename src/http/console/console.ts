@@ -20,7 +20,6 @@ import { createPasswords } from '../../people/passwords.ts';
 import { createPeople } from '../../people/people.ts';
 import { createSavedViews } from '../../people/saved-views.ts';
 import { createSessions } from '../../people/sessions.ts';
-import type { Acceptance } from '../../sending/accept.ts';
 import type { Context } from '../../store/context.ts';
 import type { Webhooks } from '../../webhooks/service.ts';
 import { createHostCheck } from '../allowed-hosts.ts';
@@ -55,7 +54,7 @@ import { frameHandler, previewRoutes } from './previews.ts';
 import { createSignIn, type SessionServices, SIGN_IN, sessionRoutes } from './session-routes.ts';
 import { createStaticFiles } from './static-files.ts';
 import { streamedOperations } from './streamed.ts';
-import { testMessageRoutes } from './test-messages.ts';
+import { testRecipientRoutes } from './test-recipients.ts';
 import { viewRoutes } from './view-routes.ts';
 import { webhookRoutes } from './webhook-routes.ts';
 
@@ -66,7 +65,6 @@ export interface ConsoleServices {
   /** For the OpenID Connect provider. */
   resolver: Resolver;
   /** Accepts test messages. */
-  acceptance: Acceptance;
   webhooks: Pick<Webhooks, 'health'>;
   mediaFiles: MediaFiles;
   /** All routes of the API. */
@@ -268,7 +266,7 @@ function assemble(
     ...webhookRoutes({ access, webhooks: services.webhooks }),
     ...viewRoutes({ access, views: createSavedViews(context) }),
     ...figureRoutes(context),
-    ...testMessageRoutes(context, { access, acceptance: services.acceptance }),
+    ...testRecipientRoutes(context, { access }),
   ];
 
   const guarded = (route: Route, rule: AccessRule) =>

@@ -128,7 +128,6 @@ export async function startConsole(options: TestConsoleOptions = {}) {
   const console = createConsole(context, {
     resolver,
     passwordLogCost: 4,
-    acceptance: { accept: async () => refuse('UNAVAILABLE', 'This console sends no mail') },
     webhooks: { health: async () => [] },
     mediaFiles: createMediaFiles({ tables, reader }),
     routes: options.routes?.(reader) ?? SAMPLE_ROUTES,

@@ -100,7 +100,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   'GET /console/audit/export': { access: 'people', account: 'account', installation: true },
   'GET /console/exports/contacts': { access: 'export', account: 'account' },
   'GET /console/stream': { access: 'read', account: 'account' },
-  'POST /console/test-messages': { access: 'send', account: 'X-Id' },
+  'GET /console/test-recipients': { access: 'send', account: 'X-Id' },
   'POST /console/previews': { access: 'read', account: 'X-Id', body: { html: '<p>Hello</p>' } },
   'GET /console/previews/{previewId}': { access: 'person' },
   // Ends the session with which the operations are called.

@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DAY } from '../../../src/core/clock.ts';
-import { MAX_TESTS_PER_HOUR, TEST_PREFIX } from '../../../src/http/console/test-messages.ts';
 import { emailIdentifier } from '../../../src/mail/identifier.ts';
 import { sendingObstacle } from '../../../src/sending/checks.ts';
+import { MAX_TESTS_PER_HOUR, TEST_PREFIX } from '../../../src/sending/test-messages.ts';
 import type { MemberRole } from '../../../src/store/people/people.ts';
 import type { ApiClient } from '../../support/api-client.ts';
 import { type InProcess, startInProcess } from '../../support/in-process-daemon.ts';
 import { insertDomain } from '../../support/store.ts';
 import { accepted, createTestBrowser, type TestBrowser } from './harness.ts';
 
-/** Test messages to the person who is signed in, over the whole daemon. */
+/** Test messages to people of an account, over the whole daemon. */
 let daemon: InProcess;
 let client: ApiClient;
 let templateId: string;
@@ -55,10 +55,10 @@ async function member(role: MemberRole = 'sender'): Promise<Person> {
   return { email, browser };
 }
 
-const send = ({ browser }: Person, more: object = {}) =>
+const send = ({ browser, email }: Person, more: object = {}) =>
   browser.post(
-    '/console/test-messages',
-    { stream: 'mk', from: 'Shop <news@mk.test>', templateId, ...more },
+    `/console/api/web-setup/templates/${templateId}/test`,
+    { type: 'marketing', to: [email], from: 'Shop <news@mk.test>', ...more },
     client.accountId,
   );
 
@@ -67,20 +67,23 @@ const codeOf = ({ status, body }: { status: number; body: Record<string, unknown
   body['reasonCode'],
 ];
 
-/** The stored message of a response. */
+// Sound: the response of the operation.
+const messageIdsOf = (data: Record<string, unknown>) =>
+  (data['messages'] as { messageId: string }[]).map(({ messageId }) => messageId);
+
+/** The first stored message of a response. */
 function messageOf(data: Record<string, unknown>) {
-  const listed = daemon.tables.messages.byId(String(data['messageId']));
+  const listed = daemon.tables.messages.byId(messageIdsOf(data)[0] ?? '');
   const row = listed === null ? null : daemon.tables.messages.bySeq(listed.seq);
   if (row === null) throw new Error('the message was not stored');
   return row;
 }
 
-describe('POST /console/test-messages', () => {
+describe('POST /web-setup/templates/{templateId}/test', () => {
   it('sends marketing mail to the person, who is neither a contact nor has consented', async () => {
     const person = await member();
     const response = await send(person, { templateVariables: { firstName: 'Ada' } });
-    expect(response.status, JSON.stringify(response.body)).toBe(200);
-    expect(response.data['recipient']).toBe(person.email);
+    expect(response.status, JSON.stringify(response.body)).toBe(202);
     const message = messageOf(response.data);
     expect(message).toMatchObject({
       recipient: person.email,
@@ -101,24 +104,34 @@ describe('POST /console/test-messages', () => {
 
   it('sends transactional mail, and a subject of the request', async () => {
     const person = await member('owner');
-    const { data } = await send(person, { stream: 'tx', from: 'a@tx.test', subject: 'Order' });
+    const { data } = await send(person, { type: 'transactional', from: 'a@tx.test', subject: 'Order' });
     expect(messageOf(data)).toMatchObject({ use_case: 'tx', subject: '[Test] Order', essential: 0 });
   });
 
-  it.each([
-    'to',
-    'cc',
-    'bcc',
-    'recipient',
-    'email',
-    'campaignId',
-    'subscriptionGroupId',
-    'headers',
-    'essential',
-  ])('refuses the field %s: the recipient is the person of the session only', async (field) => {
-    const person = await member();
-    const response = await send(person, { [field]: field === 'essential' ? true : 'other@reader.test' });
-    expect(codeOf(response)).toEqual([400, 'VALIDATION_ERROR']);
+  it('is sent to several people of the account, and to nobody else', async () => {
+    const [one, two] = [await member(), await member('viewer')];
+    const { data } = await send(one, { to: [one.email, two.email.toUpperCase()] });
+    expect(data['messages']).toMatchObject([{ recipient: one.email }, { recipient: two.email }]);
+    const refused = await send(one, { to: [one.email, 'other@reader.test'] });
+    expect(codeOf(refused)).toEqual([400, 'VALIDATION_ERROR']);
+    expect(JSON.stringify(refused.body)).toContain('to[1]');
+    const six = Array.from({ length: 6 }, () => one.email);
+    expect(codeOf(await send(one, { to: six }))).toEqual([400, 'VALIDATION_ERROR']);
+  });
+
+  it('sends what a campaign has prepared with a key, where fields of contacts are empty', async () => {
+    const { email } = await member();
+    const created = await client.post<{ campaign: { campaignId: string } }>('/web-setup/campaigns', {
+      name: 'Spring',
+      prepared: { templateId, from: 'news@mk.test', subject: 'Now{{customFields.city}}' },
+    });
+    const { campaignId } = created.data.campaign;
+    const { status, data } = await client.post<Record<string, unknown>>(
+      `/web-setup/campaigns/${campaignId}/test`,
+      { to: [email] },
+    );
+    expect(status).toBe(202);
+    expect(messageOf(data)).toMatchObject({ recipient: email, subject: '[Test] Now', campaign_id: null });
   });
 
   it.each(['hard_bounce', 'complaint', 'manual'] as const)(
@@ -153,9 +166,9 @@ describe('POST /console/test-messages', () => {
     for (let refused = 0; refused < 3; refused++)
       expect((await send(person, { from: 'a@unknown.test' })).status).toBe(403);
     const results: number[] = [];
-    for (let sent = 0; sent <= MAX_TESTS_PER_HOUR.person; sent++) results.push((await send(person)).status);
-    expect(results).toEqual([...Array.from({ length: MAX_TESTS_PER_HOUR.person }, () => 200), 429]);
-    expect((await send(await member())).status).toBe(200);
+    for (let sent = 0; sent <= MAX_TESTS_PER_HOUR.caller; sent++) results.push((await send(person)).status);
+    expect(results).toEqual([...Array.from({ length: MAX_TESTS_PER_HOUR.caller }, () => 202), 429]);
+    expect((await send(await member())).status).toBe(202);
   });
 
   it('needs the permission to send', async () => {
