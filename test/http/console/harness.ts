@@ -9,7 +9,7 @@ import { withoutPause } from '../../../src/core/concurrency/slices.ts';
 import { createIds } from '../../../src/core/ids.ts';
 import { createLog, type Log } from '../../../src/core/log.ts';
 import { systemRandom } from '../../../src/core/random.ts';
-import { isRefusal, type Refusal, refuse } from '../../../src/core/refusal.ts';
+import { isRefusal, type Refusal } from '../../../src/core/refusal.ts';
 import { createSeal } from '../../../src/core/seal.ts';
 import { createResolver } from '../../../src/dns/resolver.ts';
 import { createConsole } from '../../../src/http/console/console.ts';
