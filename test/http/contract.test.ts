@@ -65,6 +65,18 @@ const OVERRIDES: Record<string, Override> = {
   resumeCampaign: { before: pauseCampaign, params: () => ({ campaignId }) },
   cancelCampaign: { before: scheduleCampaign, params: () => ({ campaignId }) },
   getCampaignContent: { before: scheduleCampaign, params: () => ({ campaignId }) },
+  testCampaign: {
+    before: async () => {
+      await inviteColleague();
+      await scheduleCampaign();
+    },
+    params: () => ({ campaignId }),
+    body: () => ({ to: [COLLEAGUE] }),
+  },
+  testTemplate: {
+    before: inviteColleague,
+    body: () => ({ to: [COLLEAGUE], from: 'orders@example.com', templateVariables: { name: 'Ada' } }),
+  },
   createSequence: { body: () => SEQUENCE },
   updateSequence: { before: makeSequence, params: () => ({ sequenceId }) },
   patchSequence: { before: makeSequence, params: () => ({ sequenceId }) },
@@ -233,6 +245,15 @@ async function scheduleCampaign(): Promise<void> {
   await makeCampaign();
   const mail = { subject: 'A', html: '{{company_address_html}}{{unsubscribe_email_html}}' };
   await api.post(`/web-setup/campaigns/${campaignId}/send`, { ...mail, ...laterToNews });
+}
+
+const COLLEAGUE = 'colleague@example.com';
+let invited = false;
+/** A person of the account, who can receive test messages. */
+async function inviteColleague(): Promise<void> {
+  if (invited) return;
+  invited = true;
+  await daemon.people.invite(api.accountId, { email: COLLEAGUE, role: 'viewer' }, 'operator');
 }
 
 async function pauseCampaign(): Promise<void> {

@@ -78,7 +78,6 @@ export function testMessageRoutes(
   return [
     route('POST /web-setup/templates/{templateId}/test', {
       operationId: 'testTemplate',
-      stores: () => false,
       summary: 'Send a template as a test message',
       description: DESCRIPTION,
       limit: 'send',
@@ -111,7 +110,6 @@ export function testMessageRoutes(
     }),
     ofCampaign('POST /web-setup/campaigns/{campaignId}/test', {
       operationId: 'testCampaign',
-      stores: () => false,
       summary: 'Send a campaign as a test message',
       description: `${DESCRIPTION} Without a content, that of the campaign: as it was sent, or as it is prepared. Fields of contacts without a value in \`templateVariables\` are empty.`,
       limit: 'send',
