@@ -75,7 +75,11 @@ const OVERRIDES: Record<string, Override> = {
   },
   testTemplate: {
     before: inviteColleague,
-    body: () => ({ to: [COLLEAGUE], from: 'orders@example.com', templateVariables: { name: 'Ada' } }),
+    body: () => ({
+      to: [COLLEAGUE],
+      from: 'orders@example.com',
+      templateVariables: { orderNumber: '7', name: 'Ada' },
+    }),
   },
   createSequence: { body: () => SEQUENCE },
   updateSequence: { before: makeSequence, params: () => ({ sequenceId }) },
