@@ -25,9 +25,10 @@ export interface CallerAddress {
 }
 
 export interface Credentials {
-  /** The key and the account id that the caller sent; '' for none. */
+  /** The key that the caller sent; '' for none. */
   secret: string;
-  accountId: string;
+  /** The account that the key must belong to; null: any. */
+  accountId: string | null;
   from: CallerAddress;
 }
 
@@ -73,7 +74,7 @@ export function createAuthenticator(
     }
     return refuse(
       'UNAUTHENTICATED',
-      'X-Api-Key and X-Id must name a valid key and the account it belongs to',
+      'Authorization: Bearer, or X-Api-Key and X-Id, must name a valid key and the account it belongs to',
     );
   }
 
@@ -82,9 +83,8 @@ export function createAuthenticator(
     authenticate: ({ secret, accountId, from }: Credentials, scope: ApiScope): Caller | Refusal => {
       if (secret === '' || secret.length > MAX_SECRET_LENGTH) return unauthenticated(from);
       const key = tables.apiKeys.byHash(keyHash(secret));
-      if (key === null || key.revoked_at !== null || key.account_id !== accountId) {
-        return unauthenticated(from);
-      }
+      const isValid = key !== null && key.revoked_at === null;
+      if (!isValid || (accountId !== null && key.account_id !== accountId)) return unauthenticated(from);
       const { caller, networks } = callerOf(key);
       // Behind a proxy that is not configured, every caller has the proxy's address.
       const isUnknown = from.forwarded && isLoopback(from.address);

@@ -15,7 +15,7 @@ export const REFUSALS = {
   ],
   UNAUTHENTICATED: [
     401,
-    'The key is missing, unknown or revoked, or does not belong to the account in `X-Id`.',
+    'The key is missing, unknown or revoked, or does not belong to the account in `X-Id`, which only `Authorization: Bearer` makes optional.',
   ],
   INSUFFICIENT_SCOPE: [403, 'The key does not have the scope of this operation.'],
   KEY_NOT_ALLOWED: [403, 'The key is restricted to other caller addresses or From domains.'],

@@ -183,13 +183,24 @@ function rateRefusal(
   });
 }
 
-/** Authentication by the key in `X-Api-Key` and the account in `X-Id`. */
+/**
+ * Authentication by the key in `X-Api-Key` and the account in `X-Id`, or by the key as a bearer token (RFC 6750 §2.1), for
+ * which `X-Id` is optional. A request with `X-Api-Key` may have an `Authorization` of a proxy, which is not read.
+ */
 export function byKey(authenticator: Authenticator): Authenticate {
-  return ({ req: { headers }, from }, route) =>
-    authenticator.authenticate(
-      { secret: text(headers['x-api-key']), accountId: text(headers['x-id']), from: from() },
-      route.scope,
-    );
+  return ({ req, from }, route) => {
+    const { 'x-api-key': key, 'x-id': id } = req.headers;
+    const isBearer = key === undefined;
+    const secret = isBearer ? bearerToken(req) : text(key);
+    const accountId = isBearer && id === undefined ? null : text(id);
+    return authenticator.authenticate({ secret, accountId, from: from() }, route.scope);
+  };
+}
+
+/** Of a header that was sent twice Node has the first one only: neither is used. */
+function bearerToken({ headers, headersDistinct }: IncomingMessage): string {
+  if (headers.authorization === undefined || headersDistinct['authorization']?.length !== 1) return '';
+  return /^bearer +([\w.~+/-]+=*)$/i.exec(headers.authorization)?.[1] ?? '';
 }
 
 /** A header that was sent twice is invalid: Node joins both values, and no key has that form. */

@@ -66,8 +66,8 @@ export function refusalResponse(
   if (limit !== undefined) Object.assign(more, reachedHeaders(limit, retryAfter ?? limit.seconds));
   // RFC 9110 §15.5.9: the server does not wait for the rest of the request.
   if (refusal.status === 408) more['Connection'] = 'close';
-  // RFC 9110 §15.5.2: a 401 names an authentication scheme.
-  if (refusal.status === 401) more['WWW-Authenticate'] = 'ApiKey realm="postrider"';
+  // RFC 9110 §15.5.2: a 401 names the authentication schemes.
+  if (refusal.status === 401) more['WWW-Authenticate'] = 'Bearer realm="postrider", ApiKey realm="postrider"';
   return {
     status: refusal.status,
     contentType: JSON_TYPE,

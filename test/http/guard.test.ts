@@ -16,6 +16,13 @@ function post(path: string, headers: Record<string, string>, body: string) {
   return fetch(api.base + path, { method: 'POST', headers, body });
 }
 
+function bearer(api: Api, scope: keyof Api['secrets'], accountId?: string): Record<string, string> {
+  return {
+    Authorization: `Bearer ${api.secrets[scope]}`,
+    ...(accountId === undefined ? {} : { 'X-Id': accountId }),
+  };
+}
+
 describe('authentication', () => {
   it.each<[string, (api: Api) => Record<string, string>, number, string]>([
     ['no key', () => ({}), 401, 'UNAUTHENTICATED'],
@@ -24,6 +31,27 @@ describe('authentication', () => {
     ['another account id', (api) => ({ ...api.as('setup'), 'X-Id': 'acct_other' }), 401, 'UNAUTHENTICATED'],
     ['a key with another scope', (api) => api.as('marketing'), 403, 'INSUFFICIENT_SCOPE'],
     ['the right key', (api) => api.as('setup'), 200, ''],
+    ['a bearer token', (api) => ({ Authorization: `Bearer ${api.secrets.setup}` }), 200, ''],
+    ['a scheme in lower case', (api) => ({ Authorization: `bearer ${api.secrets.setup}` }), 200, ''],
+    ['a bearer token and its account', (api) => bearer(api, 'setup', api.as('setup')['X-Id']), 200, ''],
+    ['a bearer token and another account', (api) => bearer(api, 'setup', 'acct_o'), 401, 'UNAUTHENTICATED'],
+    ['a bearer token and an empty account', (api) => bearer(api, 'setup', ''), 401, 'UNAUTHENTICATED'],
+    ['a bearer token of another scope', (api) => bearer(api, 'marketing'), 403, 'INSUFFICIENT_SCOPE'],
+    ['an unknown bearer token', () => ({ Authorization: 'Bearer pr_x' }), 401, 'UNAUTHENTICATED'],
+    ['an empty bearer token', () => ({ Authorization: 'Bearer ' }), 401, 'UNAUTHENTICATED'],
+    ['another scheme', (api) => ({ Authorization: `Basic ${api.secrets.setup}` }), 401, 'UNAUTHENTICATED'],
+    [
+      'a key, and the credentials of a proxy',
+      (api) => ({ ...api.as('setup'), Authorization: 'Basic eDp5' }),
+      200,
+      '',
+    ],
+    [
+      'a wrong key, and a valid bearer token',
+      (api) => ({ ...bearer(api, 'setup', api.as('setup')['X-Id']), 'X-Api-Key': 'pr_x' }),
+      401,
+      'UNAUTHENTICATED',
+    ],
   ])('%s', async (_, headers, status, code) => {
     const response = await fetch(`${api.base}/web-setup/things/one`, { headers: headers(api) });
     const body = await jsonOf(response);
@@ -34,16 +62,35 @@ describe('authentication', () => {
 
   it('has identical responses for all invalid keys, except the request id', async () => {
     const texts = await Promise.all(
-      [{}, { 'X-Api-Key': 'pr_x', 'X-Id': 'y' }, { ...api.as('setup'), 'X-Id': 'acct_other' }].map(
-        async (headers) =>
-          (
-            await fetch(`${api.base}/web-setup/things/one`, {
-              headers: { ...headers, 'X-Request-Id': 'same' },
-            })
-          ).text(),
+      [
+        {},
+        { 'X-Api-Key': 'pr_x', 'X-Id': 'y' },
+        { ...api.as('setup'), 'X-Id': 'acct_other' },
+        { Authorization: 'Bearer pr_x' },
+        bearer(api, 'setup', 'acct_other'),
+      ].map(async (headers) =>
+        (
+          await fetch(`${api.base}/web-setup/things/one`, {
+            headers: { ...headers, 'X-Request-Id': 'same' },
+          })
+        ).text(),
       ),
     );
     expect(new Set(texts).size).toBe(1);
+  });
+
+  it('refuses two bearer tokens', async () => {
+    const { status } = await new Promise<{ status: number | undefined }>((resolve, reject) => {
+      const value = `Bearer ${api.secrets.setup}`;
+      const req = request(`${api.base}/web-setup/things/one`, (res) => {
+        res.resume();
+        resolve({ status: res.statusCode });
+      });
+      req.setHeader('Authorization', [value, value]);
+      req.on('error', reject);
+      req.end();
+    });
+    expect(status).toBe(401);
   });
 
   it('refuses revoked keys and disabled accounts immediately', async () => {

@@ -96,6 +96,7 @@ export function overviewPage(document: OpenApiDocument): string {
 <pre><code>BASE=http://127.0.0.1:8080
 KEY=pr_…
 ID=acct_…</code></pre>
+<p><code>-H "Authorization: Bearer $KEY"</code> may replace both header fields of an example.</p>
 ${tags.map((tag) => overviewOf(document, tag)).join('\n')}
 <h2 id="errors">Errors of every operation</h2>
 <p>Operations that require a key may return these errors in addition to those that they list.</p>

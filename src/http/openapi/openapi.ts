@@ -14,7 +14,7 @@ import type {
   OpenApiResponse,
 } from './document.ts';
 
-const DESCRIPTION = `Requests are authenticated with the headers \`X-Api-Key\` and \`X-Id\`. A successful response is \`{ "success": true, "data": … }\`; an error response has a code, a message and the request id. Unknown fields of a request body are ignored and named in \`data.warnings\`, and so are read-only fields whose value differs from that of the resource. Every response has the header \`X-Request-Id\`.`;
+const DESCRIPTION = `Requests are authenticated with a key in \`Authorization: Bearer\`, or in \`X-Api-Key\` together with the account id in \`X-Id\`, which is optional for \`Authorization\` and must match if it is sent. A successful response is \`{ "success": true, "data": … }\`; an error response has a code, a message and the request id. Unknown fields of a request body are ignored and named in \`data.warnings\`, and so are read-only fields whose value differs from that of the resource. Every response has the header \`X-Request-Id\`.`;
 
 /** What each tag contains, as the documentation introduces it. */
 const TAG_DESCRIPTIONS: Readonly<Record<string, string>> = {
@@ -79,7 +79,7 @@ export function* buildingDocument({ routes, openRoutes, version }: OpenApiOption
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: '/' }],
-    security: [{ apiKey: [], accountId: [] }],
+    security: [{ bearer: [] }, { apiKey: [], accountId: [] }],
     tags: [...tags].map((name) => {
       const description = TAG_DESCRIPTIONS[name];
       return description === undefined ? { name } : { name, description };
@@ -88,6 +88,7 @@ export function* buildingDocument({ routes, openRoutes, version }: OpenApiOption
     components: {
       ...components,
       securitySchemes: {
+        bearer: { type: 'http', scheme: 'bearer', description: 'A key of the account.' },
         apiKey: { type: 'apiKey', in: 'header', name: 'X-Api-Key', description: 'A key of the account.' },
         accountId: { type: 'apiKey', in: 'header', name: 'X-Id', description: 'The account id.' },
       },

@@ -96,7 +96,11 @@ describe('the OpenAPI document', () => {
         parameters: z.record(z.string(), parameter),
         responses: z.record(z.string(), response),
         examples: z.record(z.string(), z.strictObject({ value: z.looseObject({}) })),
-        securitySchemes: z.record(z.string(), z.looseObject({ type: z.literal('apiKey') })),
+        securitySchemes: z.strictObject({
+          bearer: z.looseObject({ type: z.literal('http'), scheme: z.literal('bearer') }),
+          apiKey: z.looseObject({ type: z.literal('apiKey'), name: z.literal('X-Api-Key') }),
+          accountId: z.looseObject({ type: z.literal('apiKey'), name: z.literal('X-Id') }),
+        }),
       }),
     });
     expect(form.safeParse(document).error?.issues ?? []).toEqual([]);
