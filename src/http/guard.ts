@@ -5,10 +5,10 @@ import type { Authenticator, Caller } from '../accounts/authenticate.ts';
 import type { RateClass, RateLimits } from '../accounts/rate-limits.ts';
 import type { Config } from '../config/schema.ts';
 import { eventLoopTurns } from '../core/concurrency/slices.ts';
-import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { invalid, isRefusal, type Refusal, refuse, shortened } from '../core/refusal.ts';
 import type { RateReading } from '../core/token-bucket.ts';
 import { ReadRejected } from '../store/database/failure.ts';
-import { unknownKey } from './api/paging.ts';
+import { MAX_ROWS, unknownKey } from './api/paging.ts';
 import { type BodyReader, UploadAborted, UploadTooSlow } from './body/body.ts';
 import { type CallSignals, whenClosed } from './call-signals.ts';
 import type { InFlight } from './in-flight.ts';
@@ -254,9 +254,10 @@ async function inputOf(
   if (isRefusal(params)) return params;
   const sentQuery = readQuery(incoming.search);
   if (isRefusal(sentQuery)) return sentQuery;
+  const clamped = clampLimit(route, sentQuery);
   const query = readInput(route.query ?? anyQuery, sentQuery, 'query');
   if (isRefusal(query)) return query;
-  const warnings = unknownWarnings(query.unknown, 'query parameter');
+  const warnings = [...clamped, ...unknownWarnings(query.unknown, 'query parameter')];
   if (route.body === undefined || isUpload)
     return { params, query: query.value, body: undefined, readOnly: [], upload, file, warnings };
   const body = readInput(route.body, sent, 'body', route.refusesMisnamed);
@@ -334,6 +335,15 @@ function readOnlyWarnings(
       return isCompared && !isDeepStrictEqual(value, resource[name]);
     })
     .map(({ name }) => `read-only field "${name}" was ignored`);
+}
+
+/** Reduces a `limit` above that of the lists, in the query, and returns a warning about it. Clients of other builds ask for more. */
+function clampLimit(route: Route, query: Record<string, string>): string[] {
+  const { limit = '' } = query;
+  if (route.query?.shape['limit'] === undefined || !/^\d+$/.test(limit) || Number(limit) <= MAX_ROWS)
+    return [];
+  query['limit'] = String(MAX_ROWS);
+  return [`limit ${shortened(limit)} is above the maximum: ${MAX_ROWS} was used`];
 }
 
 /** Refuses repeated parameters: otherwise one of the values is silently ignored. */

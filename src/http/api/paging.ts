@@ -3,7 +3,8 @@ import { invalid, type Refusal } from '../../core/refusal.ts';
 import type { Page } from '../../store/rows/page.ts';
 import type { PageKind } from '../route.ts';
 
-const MAX_ROWS = 200;
+/** The most rows of a page; a larger `limit` is reduced to it, with a warning. */
+export const MAX_ROWS = 200;
 
 /** The query parameters of a list that is read page by page. */
 export const paging = pagingBy(50);
@@ -22,7 +23,9 @@ function pagingBy(rows: number) {
       .min(1)
       .max(MAX_ROWS)
       .default(rows)
-      .describe('Maximum number of rows in this page.'),
+      .describe(
+        `Maximum number of rows in this page. A larger number than ${MAX_ROWS} is treated as ${MAX_ROWS}, with a warning.`,
+      ),
     lastKey: z.string().max(200).optional().describe('`nextKey` of the previous page.'),
   };
 }

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import type { Audit, AuditRecord } from '../../people/audit.ts';
 import type { AuditFilter } from '../../store/people/audit.ts';
+import { paging } from '../api/paging.ts';
 import type { ConsoleAccess } from './access.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
 import { csvField } from './csv.ts';
@@ -25,7 +26,7 @@ export function auditRoutes({
       access: 'people',
       accountOptional: true,
       query: z.object({
-        limit: z.coerce.number().int().min(1).max(200).default(50),
+        limit: paging.limit,
         before: z.coerce.number().int().min(1).optional(),
         personId: z.string().max(100).optional(),
       }),

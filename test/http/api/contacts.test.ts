@@ -249,7 +249,7 @@ describe('lists of contacts', () => {
       'lastKey',
     ],
     ['an unknown status', 'status=happy', 'status'],
-    ['a limit over the maximum', 'limit=201', 'limit'],
+    ['a limit below the minimum', 'limit=0', 'limit'],
   ])('refuse %s', async (_, query, field) => {
     const { add, list, refused } = await start();
     for (const email of ['a@example.net', 'b@example.net']) await add({ email });
@@ -455,7 +455,7 @@ describe('an import over HTTP', () => {
     });
     expect((await api.get(`${CONTACTS}/imports`)).data).toEqual({ imports: [await read()], count: 1 });
     expect((await other.get(`${CONTACTS}/imports`)).data).toEqual({ imports: [], count: 0 });
-    for (const limit of [0, 201, 'x']) {
+    for (const limit of [0, 'x']) {
       const refused = await api.get(`${CONTACTS}/imports?limit=${limit}`);
       expect([refused.status, refused.error.details?.[0]?.field]).toEqual([400, 'limit']);
     }
