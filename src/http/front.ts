@@ -96,6 +96,9 @@ export function respond(ctx: Context, reply: HttpResponse | null): void {
   const large = largeBody(reply.body);
   ctx.body = large ?? reply.body;
   if (large !== null) ctx.length = Buffer.byteLength(reply.body);
+  // Of a HEAD whose body was not read.
+  const length = reply.headers?.['Content-Length'];
+  if (length !== undefined) ctx.length = Number(length);
 }
 
 /** The last middleware of an application: no operation has the path of the request. */

@@ -137,7 +137,8 @@ async function start() {
   const headers = (language: string) => ({ ...FORM, 'Accept-Language': `${language}, en;q=0.5` });
   const faultOf = (language: string) => {
     const { status, body } = faultPage(plainLook(language));
-    return { status, headers: {}, body: body.toString(), bytes: Buffer.from(body) };
+    const bytes = Buffer.from(body ?? '');
+    return { status, headers: {}, body: bytes.toString(), bytes };
   };
   const get = (path: string, language: string) => rig.call(path, { headers: headers(language) });
   return {

@@ -65,8 +65,8 @@ export function mediaRoutes(
 ): Route[] {
   /** The base of addresses: the link host of the account's oldest domain that has one, else that of the platform. */
   const baseOf = (accountId: string): string => {
-    const domain = tables.domains.list(accountId).find(({ tracking_host: host }) => host !== null);
-    return domain === undefined ? publicUrl : linkBase(publicUrl, domain);
+    const host = tables.domains.linkHost(accountId);
+    return linkBase(publicUrl, { tracking_host: host });
   };
   const present = (row: DescribedMedia, base: string): z.output<typeof media> => ({
     mediaId: row.media_id,
@@ -112,7 +112,7 @@ export function mediaRoutes(
       response: { status: 201, description: 'The uploaded image.', ...one },
       refusals: ['LIMIT_REACHED', 'PAYLOAD_TOO_LARGE'],
       handle: async ({ caller, file: body, headers, query }) => {
-        const sent = await fileInBody(body, headers['content-type'] ?? '');
+        const sent = fileInBody(body, headers['content-type'] ?? '');
         if (isRefusal(sent)) return sent;
         const { file, fileName, fields } = sent;
         if (file.length > MAX_MEDIA_BYTES) return tooLarge(file.length);

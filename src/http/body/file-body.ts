@@ -2,6 +2,7 @@ import { invalid, type Refusal } from '../../core/refusal.ts';
 
 /** A file that was sent, with the other fields of its form. */
 export interface SentFile {
+  /** A part of the body, without a copy. */
   file: Buffer;
   /** Undefined: the body is the file. */
   fileName: string | undefined;
@@ -10,41 +11,81 @@ export interface SentFile {
 
 /** Parts of a form: the file and its fields. */
 const MAX_PARTS = 10;
+/** Bytes of the header of a part. */
+const MAX_PART_HEADER = 8 * 1024;
+const DAMAGED = 'the form is damaged or incomplete (multipart/form-data, RFC 7578)';
 
 /**
  * The file in a body: the body itself, or the field `file` of a form (`multipart/form-data`, RFC 7578). Refuses
- * (`VALIDATION_ERROR` of `file`) a form without it. A form is parsed by Node, after its parts were counted.
+ * (`VALIDATION_ERROR` of `file`) a form without it, and one that is damaged. Of fields with the same name, the last one counts.
  */
-export async function fileInBody(body: Buffer, contentType: string): Promise<SentFile | Refusal> {
+export function fileInBody(body: Buffer, contentType: string): SentFile | Refusal {
   if (!/^\s*multipart\/form-data\s*(?:;|$)/i.test(contentType))
     return { file: body, fileName: undefined, fields: {} };
   const [, quoted, plain] = /;\s*boundary=(?:"([^"]{1,70})"|([^\s";]{1,70}))/i.exec(contentType) ?? [];
   const boundary = quoted ?? plain;
   if (boundary === undefined) return invalid('file', 'the form has no boundary in its Content-Type');
-  if (!hasFewParts(body, `--${boundary}`))
-    return invalid('file', `the form has more than ${MAX_PARTS} fields`);
-  const form = await new Response(body, { headers: { 'Content-Type': contentType } })
-    .formData()
-    // The parser rejects every form that is not well-formed.
-    .catch(() => null);
-  if (form === null)
-    return invalid('file', 'the form is damaged or incomplete (multipart/form-data, RFC 7578)');
-  const file = form.get('file');
-  if (file === null || typeof file === 'string')
-    return invalid('file', 'is missing: the form must have a file in the field "file"');
-  const texts = [...form].filter((entry): entry is [string, string] => typeof entry[1] === 'string');
+  const parts = partsOf(body, boundary);
+  if (typeof parts === 'string') return invalid('file', parts);
+  const file = parts.find(({ name, fileName }) => name === 'file' && fileName !== undefined);
+  if (file === undefined) return invalid('file', 'is missing: the form must have a file in the field "file"');
+  const texts = parts.filter(({ fileName }) => fileName === undefined);
   return {
-    file: Buffer.from(await file.arrayBuffer()),
-    fileName: file.name,
-    fields: Object.fromEntries(texts),
+    file: file.content,
+    fileName: file.fileName,
+    fields: Object.fromEntries(texts.map(({ name, content }) => [name, content.toString()])),
   };
 }
 
-function hasFewParts(body: Buffer, mark: string): boolean {
-  let at = -1;
-  for (let parts = 0; parts <= MAX_PARTS + 1; parts++) {
-    at = body.indexOf(mark, at + 1, 'latin1');
-    if (at === -1) return true;
-  }
-  return false;
+interface FormPart {
+  name: string;
+  /** Undefined: the part is a field. */
+  fileName: string | undefined;
+  content: Buffer;
 }
+
+/** The parts of a form (RFC 2046 §5.1.1), or why it is refused. */
+function partsOf(body: Buffer, boundary: string): FormPart[] | string {
+  const separator = Buffer.from(`\r\n--${boundary}`, 'latin1');
+  const first = separator.subarray(2);
+  const start = body.subarray(0, first.length).equals(first) ? 0 : body.indexOf(separator) + 2;
+  if (start === 1) return DAMAGED;
+  const parts: FormPart[] = [];
+  for (let at = start + first.length; ; ) {
+    // White space may follow a boundary.
+    while (body[at] === 0x20 || body[at] === 0x09) at++;
+    const next = body.toString('latin1', at, at + 2);
+    if (next === '--') return parts;
+    if (next !== '\r\n') return DAMAGED;
+    if (parts.length === MAX_PARTS) return `the form has more than ${MAX_PARTS} fields`;
+    const end = body.indexOf(separator, at);
+    if (end === -1) return DAMAGED;
+    const part = partOf(body.subarray(at, end));
+    if (part === null) return DAMAGED;
+    parts.push(part);
+    at = end + separator.length;
+  }
+}
+
+/** A part from the line end before its header on; null: it is no field of a form. */
+function partOf(part: Buffer): FormPart | null {
+  const end = part.subarray(0, MAX_PART_HEADER).indexOf('\r\n\r\n');
+  if (end === -1) return null;
+  const [disposition] =
+    /\r\ncontent-disposition:[ \t]*form-data[ \t]*;[^\r\n]*/i.exec(part.toString('utf8', 0, end)) ?? [];
+  const name = parameterOf(disposition ?? '', 'name');
+  if (name === undefined) return null;
+  return { name, fileName: parameterOf(disposition ?? '', 'filename'), content: part.subarray(end + 4) };
+}
+
+/** A parameter in quotes, as browsers encode it (HTML, multipart/form-data encoding), or without them. */
+function parameterOf(field: string, name: 'name' | 'filename'): string | undefined {
+  const pattern = PARAMETERS[name];
+  const [, quoted, plain] = pattern.exec(field) ?? [];
+  return (quoted ?? plain)?.replace(/%0D|%0A|%22/gi, (code) => decodeURIComponent(code));
+}
+
+const PARAMETERS = {
+  name: /;[ \t]*name=(?:"([^"]*)"|([^\s";]+))/i,
+  filename: /;[ \t]*filename=(?:"([^"]*)"|([^\s";]+))/i,
+} as const;

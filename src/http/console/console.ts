@@ -345,6 +345,15 @@ function imageOperation(files: MediaFiles): Operation {
       const headers = media === null ? null : mediaHeaders(media);
       if (media !== null && headers !== null && matchesTag(req.headers['if-none-match'], headers.ETag))
         return { status: 304, contentType: '', body: '', headers };
+      if (media !== null && headers !== null && req.method === 'HEAD') {
+        const length = { 'Content-Length': String(media.size) };
+        return {
+          status: 200,
+          contentType: headers['Content-Type'],
+          body: '',
+          headers: { ...headers, ...length },
+        };
+      }
       const file = media === null ? null : await files.open(media);
       if (file === null || headers === null)
         return refusalResponse(refuse('NOT_FOUND', 'There is no such image'), requestId);

@@ -31,10 +31,12 @@ export function mediaRoute({ files, hosts }: { files: MediaFiles; hosts: PageHos
 async function imageResponse(
   files: MediaFiles,
   media: DescribedMedia,
-  { ifNoneMatch, acceptLanguage }: Pick<PublicRequest, 'ifNoneMatch' | 'acceptLanguage'>,
+  { ifNoneMatch, isHead, acceptLanguage }: Pick<PublicRequest, 'ifNoneMatch' | 'isHead' | 'acceptLanguage'>,
 ): Promise<PublicResponse> {
   const headers = mediaHeaders(media);
   if (matchesTag(ifNoneMatch, headers.ETag)) return { status: 304, headers, body: '' };
+  if (isHead)
+    return { status: 200, headers: { ...headers, 'Content-Length': String(media.size) }, body: null };
   const file = await files.open(media);
   if (file === null) return unknownLinkPage(plainLook(acceptLanguage));
   if (file === 'busy') return faultPage(plainLook(acceptLanguage));

@@ -11,6 +11,8 @@ export interface PublicRequest {
   /** GET for HEAD as well. */
   method: 'GET' | 'POST';
   isHead: boolean;
+  /** Whether the client has disconnected: nothing more has to be done for it. */
+  isClosed(): boolean;
   /** The requested host name in lower case, without port; '' if unknown. */
   host: string;
   /** The last part of the path. */
@@ -26,7 +28,8 @@ export interface PublicRequest {
 export interface PublicResponse {
   status: number;
   headers: Record<string, string>;
-  body: string | Buffer;
+  /** Null in place of a body that is not read for HEAD: its length is in `headers`, or unknown. */
+  body: string | Buffer | null;
   /** Called when the response has ended or the client has disconnected. */
   onClosed?: () => void;
 }
@@ -35,7 +38,8 @@ export interface PublicResponse {
 export interface PublicRoute {
   name: string;
   methods: readonly PublicRequest['method'][];
-  handle(request: PublicRequest): PublicResponse | Promise<PublicResponse>;
+  /** Null: the client has disconnected. */
+  handle(request: PublicRequest): PublicResponse | null | Promise<PublicResponse | null>;
 }
 
 /** Header fields of every response: not indexed, not cached, no Referer to other sites. */

@@ -83,7 +83,7 @@ export function createPublicServer(options: PublicServerOptions) {
     const { name, token } = targetOf(req.url ?? '');
     const acceptLanguage = req.headers['accept-language'] ?? '';
     const look = plainLook(acceptLanguage);
-    const response = await responseTo(req, name, token, acceptLanguage, look).catch((error: unknown) => {
+    const response = await responseTo(req, res, name, token, acceptLanguage, look).catch((error: unknown) => {
       // Too many reads wait: nothing failed.
       if (!(error instanceof ReadRejected))
         logError(storageFailure(error)?.kind ?? null, { err: error, route: name }, 'public page failed');
@@ -98,6 +98,7 @@ export function createPublicServer(options: PublicServerOptions) {
 
   async function responseTo(
     req: IncomingMessage,
+    res: ServerResponse,
     name: string,
     token: string,
     acceptLanguage: string,
@@ -116,7 +117,18 @@ export function createPublicServer(options: PublicServerOptions) {
     const visitor = visitorOf(req.headers, callerAddressOf(req).address, isHead);
     const host = hostOf(req, isProxy(req.socket.remoteAddress ?? ''));
     const ifNoneMatch = req.headers['if-none-match'];
-    return route.handle({ method, isHead, host, token, visitor, acceptLanguage, ifNoneMatch, fields });
+    const isClosed = () => res.closed;
+    return route.handle({
+      method,
+      isHead,
+      isClosed,
+      host,
+      token,
+      visitor,
+      acceptLanguage,
+      ifNoneMatch,
+      fields,
+    });
   }
 
   for (const { server } of listeners) {
@@ -217,11 +229,11 @@ async function send(
   res.writeHead(status, {
     ...headers,
     // RFC 9110 §8.6: that of the 200, or none.
-    ...(status === 304 ? {} : { 'Content-Length': Buffer.byteLength(body) }),
+    ...(status === 304 || body === null ? {} : { 'Content-Length': Buffer.byteLength(body) }),
     ...(isEarly ? { Connection: 'close' } : {}),
   });
-  if (isEarly) await respondBeforeBody(req, res, body);
-  else if (req.method === 'HEAD') res.end();
+  if (isEarly) await respondBeforeBody(req, res, body ?? '');
+  else if (req.method === 'HEAD' || body === null) res.end();
   else {
     const large = largeBody(body);
     if (large === null) res.end(body);

@@ -60,6 +60,7 @@ export function viewRoute(
       const { look, sender } = partiesOf(tables, mail, request.acceptLanguage);
       return pageResponse(look, 410, 'view.gone', html`<p>${look.text('view.goneText', { sender })}</p>`);
     }
+    if (request.isHead) return { status: 200, headers: { ...MESSAGE_HEADERS }, body: null };
     const { tracking: _, ...copy } = describeCopy(message, domain);
     const body = await inSlices(messagePage(content, copy), accountId);
     return { status: 200, headers: { ...MESSAGE_HEADERS }, body };
@@ -75,6 +76,11 @@ export function viewRoute(
       if (!isOwnHost(hosts, host, mail.accountId)) return redirectToPlatform(hosts, `/v/${token}`);
       const large = await inFlight.enterLargeResponse(mail.accountId);
       if (isRefusal(large)) return faultPage(plainLook(acceptLanguage));
+      // The turn of a client that has disconnected meanwhile.
+      if (request.isClosed()) {
+        large.release();
+        return null;
+      }
       try {
         return { ...(await show(mail, request)), onClosed: large.release };
       } catch (error) {

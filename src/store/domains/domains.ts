@@ -109,6 +109,10 @@ export function domainTable(db: Database) {
     get: sql.get<[accountId: string, domainId: string], DomainRow>(
       'SELECT * FROM domains WHERE account_id = ? AND domain_id = ?',
     ),
+    /** The link host of the oldest domain of an account that has one; null: none. */
+    linkHost: sql.value<[accountId: string], string>(`
+      SELECT tracking_host FROM domains INDEXED BY domains_by_link_host
+      WHERE account_id = ? AND tracking_host IS NOT NULL ORDER BY created_at, domain_id LIMIT 1`),
     /** The domains of an account, or with null of all accounts, oldest first. */
     list: (accountId: string | null): DomainRow[] => (accountId === null ? list() : listOf(accountId)),
     /** Domains of all accounts: failed ones first, then failing, verified and pending ones. */

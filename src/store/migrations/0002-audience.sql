@@ -522,3 +522,6 @@ END;
 CREATE TRIGGER campaign_contacts_bytes_delete AFTER DELETE ON campaign_contacts BEGIN
   UPDATE stored_bytes SET bytes = bytes - 50 WHERE account_id = (SELECT account_id FROM contacts WHERE seq = OLD.contact_seq);
 END;
+
+-- Finds the link host of an account for the addresses of its images and archives.
+CREATE INDEX domains_by_link_host ON domains (account_id, created_at, domain_id) WHERE tracking_host IS NOT NULL;

@@ -1,7 +1,9 @@
 import { afterAll, describe, expect, it } from 'vitest';
+import { DAY } from '../../../src/core/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { exifSegment, GIF, JPEG, jpegWith, png, pngOfSize, WEBP, ZIP } from '../../support/images.ts';
 import { startInProcess } from '../../support/in-process-daemon.ts';
+import { insertDomain } from '../../support/store.ts';
 
 // Starts the whole daemon, which is slow on a busy machine.
 const daemon = await startInProcess({ 'public.url': 'http://127.0.0.1:0' });
@@ -220,5 +222,28 @@ describe('the public address of an image', () => {
     for (const wrong of [url.replace('.png', '.jpg'), url.replace('.png', ''), `${url}x`, url.slice(0, -5)])
       expect((await fetch(wrong)).status).toBe(404);
     expect((await fetch(url, { method: 'POST' })).status).toBe(405);
+  });
+
+  it('has the link host of the oldest domain that has one', async () => {
+    const { api, upload } = await start();
+    const [group] = daemon.tables.domainGroups.list(api.accountId);
+    const domain = (id: string, host: string | null, age: number) =>
+      insertDomain(
+        daemon.tables,
+        {
+          account_id: api.accountId,
+          group_id: group?.group_id ?? '',
+          domain_id: `domain_${id}`,
+          name: `${id}.test`,
+          tracking_host: host,
+          created_at: Date.now() - age,
+          next_check_at: Date.now() + DAY,
+        },
+        Date.now(),
+      );
+    domain('oldest', null, 3000);
+    domain('newest', 'link.newest.test', 1000);
+    domain('second', 'link.second.test', 2000);
+    expect((await upload(png())).data.media.url).toMatch(/^http:\/\/link\.second\.test:\d+\/m\//);
   });
 });
