@@ -16,7 +16,7 @@ const inputSchema = z.object({ name: line(200), description: lines(2000).optiona
 
 /** `postrider campaign create|list|show|send|pause|resume|cancel`. The daemon sees a change within a second. */
 export function campaignCommand(context: CliContext): Command {
-  return createGroup('campaign', 'Manage campaigns and send them to subscription groups', {
+  return createGroup('campaign', 'Manage campaigns and send them to subscription groups and segments', {
     help: `
 Examples:
   postrider campaign list --account acct_8f3k2m9x0q1z
@@ -65,10 +65,17 @@ Examples:
       }),
       createCommand(context, {
         usage: 'send <id>',
-        description: 'Send a campaign to every member of a subscription group; a campaign can be sent once',
+        description: 'Send a campaign to the members of subscription groups; a campaign can be sent once',
         options: [
           ofAccount,
-          option('--group <id>', 'the subscription group', { required: true }),
+          option('--group <id>', 'a subscription group; may be repeated', several()),
+          option('--segment <id>', 'only those in this segment; without --group of all active groups'),
+          option('--exclude-segment <id>', 'not those in this segment; may be repeated', several()),
+          option(
+            '--exclude-campaign <id>',
+            'not those who received this campaign; may be repeated',
+            several(),
+          ),
           option('--from <address>', 'sender, plain or with display name; its domain must be verified', {
             required: true,
           }),
@@ -94,7 +101,10 @@ Examples:
           const sending = sendingOf(deps);
           const requester = { account, useCase: 'mk', allowFrom: [], allowEssential: false } as const;
           const sent = await sending.send(requester, id, {
-            subscriptionGroupId: options.group,
+            subscriptionGroupIds: options.group,
+            segmentId: options.segment,
+            excludeSegmentIds: options.excludeSegment,
+            excludeCampaignIds: options.excludeCampaign,
             from: options.from,
             replyTo: options.replyTo,
             subject: options.subject,
@@ -185,6 +195,9 @@ function report(context: CliContext, sending: CampaignSending, campaign: Campaig
     () => `${campaign.campaign_id} ${done}`,
   );
 }
+
+/** Settings of an option that may be repeated. */
+const several = () => ({ parse: (id: string, before: string[]) => [...before, id], default: [] as string[] });
 
 function addVariable(text: string, before: Record<string, string>): Record<string, string> {
   const equals = text.indexOf('=');

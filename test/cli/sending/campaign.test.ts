@@ -82,6 +82,24 @@ it('fails for an unknown campaign or account', async () => {
   });
 });
 
+function insertGroup({ subscriptionGroups }: Tables, id: string, name: string): void {
+  subscriptionGroups.insert({
+    subscription_group_id: id,
+    account_id: 'shop',
+    name,
+    description: null,
+    is_active: 1,
+    tags: '[]',
+    unsubscribe_template_id: null,
+    report_abuse_template_id: null,
+    company_address_template_id: null,
+    sign_up: null,
+    is_public: null,
+    created_at: NOON,
+    updated_at: NOON,
+  });
+}
+
 /** An account that may send marketing mail, with a group, and a file with html. */
 async function mayMarket(): Promise<string> {
   await shell.run(
@@ -98,21 +116,7 @@ async function mayMarket(): Promise<string> {
     const [group] = tables.domainGroups.list('shop');
     const row = { account_id: 'shop', domain_id: 'domain_1', name: 'shop.example', use_case: 'mk' } as const;
     insertDomain(tables, { ...row, group_id: group?.group_id ?? '' }, NOON);
-    tables.subscriptionGroups.insert({
-      subscription_group_id: 'sgroup_1',
-      account_id: 'shop',
-      name: 'News',
-      description: null,
-      is_active: 1,
-      tags: '[]',
-      unsubscribe_template_id: null,
-      report_abuse_template_id: null,
-      company_address_template_id: null,
-      sign_up: null,
-      is_public: null,
-      created_at: NOON,
-      updated_at: NOON,
-    });
+    insertGroup(tables, 'sgroup_1', 'News');
   });
   const file = join(dirname(shell.file), 'spring.html');
   writeFileSync(
@@ -148,6 +152,36 @@ it('campaign send, pause, resume and cancel', async () => {
   expect(await shell.run(...SEND, ...MAIL, '--html', html)).toMatchObject({
     status: 1,
     err: 'postrider: The campaign is cancelled and can be sent only once: create a new one to send again',
+  });
+});
+
+it('sends a campaign to a segment of several groups, without those who received another', async () => {
+  const html = await mayMarket();
+  store((tables) => insertGroup(tables, 'sgroup_2', 'Offers'));
+  const created = async (...args: string[]) =>
+    (await shell.json(...args, '--account', 'shop', '--json')) as { segmentId: string; campaignId: string };
+  const filter = join(dirname(shell.file), 'filter.json');
+  writeFileSync(filter, JSON.stringify({ field: 'firstName', op: 'exists' }));
+  const wanted = await created('segment', 'create', filter, '--name', 'Named');
+  const other = await created('segment', 'create', filter, '--name', 'Other');
+  const before = await created('campaign', 'create', '--name', 'Before');
+  const audience = [
+    '--group',
+    'sgroup_2',
+    '--segment',
+    wanted.segmentId,
+    '--exclude-segment',
+    other.segmentId,
+  ];
+  const excluded = ['--exclude-campaign', before.campaignId];
+  const sent = await shell.json(...SEND, ...audience, ...excluded, ...MAIL, '--html', html, '--json');
+  expect(sent).toMatchObject({
+    progress: {
+      subscriptionGroupIds: ['sgroup_1', 'sgroup_2'],
+      segmentId: wanted.segmentId,
+      excludeSegmentIds: [other.segmentId],
+      excludeCampaignIds: [before.campaignId],
+    },
   });
 });
 
