@@ -109,3 +109,39 @@ describe('a segment over HTTP', () => {
     ]);
   });
 });
+
+describe('the sunset rule over HTTP', () => {
+  const RULE = { enabled: true, months: 12, messages: 10, noticeDays: 14 };
+  const SUNSET = '/web-setup/contacts/sunset';
+
+  it.each<[field: string, value: unknown]>([
+    ['enabled', 'yes'],
+    ['enabled', undefined],
+    ['months', 5],
+    ['months', 37],
+    ['months', 6.5],
+    ['messages', 0],
+    ['messages', 1001],
+    ['messages', null],
+    ['noticeDays', -1],
+    ['noticeDays', 91],
+    ['noticeDays', '14'],
+  ])('refuses the %s %j, and stays as it was', async (field, value) => {
+    const { api, refused } = await start();
+    expect((await api.put(SUNSET, RULE)).status).toBe(200);
+    const [status, code, message] = await refused('PUT', SUNSET, { ...RULE, [field]: value });
+    expect([status, code]).toEqual([400, 'VALIDATION_ERROR']);
+    expect(message).toContain(field);
+    expect((await api.get<{ sunset: object }>(SUNSET)).data.sunset).toMatchObject(RULE);
+  });
+
+  it.each(['months=5', 'months=x', 'messages=0', 'messages=1001'])(
+    'refuses to count for %s',
+    async (query) => {
+      const { refused } = await start();
+      const [status, code, message] = await refused('GET', `${SUNSET}?${query}`);
+      expect([status, code]).toEqual([400, 'VALIDATION_ERROR']);
+      expect(message).toContain(query.split('=')[0]);
+    },
+  );
+});
