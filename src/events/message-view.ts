@@ -2,7 +2,7 @@ import { iso, isoOrNull } from '../core/clock.ts';
 import { withoutNulls } from '../core/without-nulls.ts';
 import type { EventRow } from '../store/messages/events.ts';
 import type { MessageFilter, MessagePage } from '../store/messages/message-list.ts';
-import type { AttemptRow, ListedMessage, MessageStatus } from '../store/messages/messages.ts';
+import type { AttemptRow, ListedMessage, MessageStatus, ShownStatus } from '../store/messages/messages.ts';
 import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
 import { presentEvent } from './feed.ts';
@@ -15,9 +15,10 @@ const FAILED: ReadonlySet<MessageStatus> = new Set(['deferred', 'bounced', 'fail
  * not.
  */
 export function presentMessage(row: ListedMessage, reason: string | null = null) {
-  const { status, due_at: dueAt } = row;
-  const isScheduled = status === 'queued' && dueAt !== null && dueAt > row.created_at;
-  const isLater = row.hold_reason === null && (status === 'deferred' || isScheduled);
+  const { due_at: dueAt, scheduled_at: scheduledAt } = row;
+  const status = shownStatus(row);
+  const isPutOff = status === 'queued' && dueAt !== null && dueAt > row.created_at;
+  const isLater = row.hold_reason === null && (status === 'deferred' || status === 'scheduled' || isPutOff);
   return withoutNulls({
     messageId: row.message_id,
     jobId: row.job_id,
@@ -34,10 +35,16 @@ export function presentMessage(row: ListedMessage, reason: string | null = null)
     reason,
     simulated: row.simulated === 1 ? true : null,
     heldBecause: row.hold_reason,
+    scheduledAt: isoOrNull(scheduledAt),
     nextAttemptAt: isLater ? isoOrNull(dueAt) : null,
     createdAt: iso(row.created_at),
     updatedAt: iso(row.updated_at),
   });
+}
+
+/** The status of a message as callers see it. */
+export function shownStatus({ status, scheduled_at: scheduledAt }: ListedMessage): ShownStatus {
+  return status === 'queued' && scheduledAt !== null ? 'scheduled' : status;
 }
 
 /** A page of messages, and for each why it was deferred, bounced or dropped. */

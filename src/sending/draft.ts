@@ -1,3 +1,4 @@
+import { iso } from '../core/clock.ts';
 import type { ExpiryClock } from '../core/expiry-clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { countAccepted, countCampaignQueued } from '../events/counts.ts';
@@ -35,8 +36,10 @@ export interface TransactionalResult {
   messageId: string;
   from: string;
   totalRecipients: number;
-  recipients: ResultRecipient<'sent'>[];
-  status: 'sent';
+  recipients: ResultRecipient<'sent' | 'scheduled'>[];
+  status: 'sent' | 'scheduled';
+  /** ISO 8601; present if it is in the future. */
+  scheduledAt?: string;
 }
 
 export interface MarketingResult {
@@ -130,7 +133,9 @@ export function createDraft(
   const jobId = isSeparate ? ids.make('job') : null;
   const dueAt = Math.max(now, send.scheduledAt ?? now);
   const data =
-    jobId === null ? transactionalResult(send, copies) : marketingResult(send, copies, jobId, dueAt > now);
+    jobId === null
+      ? transactionalResult(send, copies, dueAt > now ? dueAt : null)
+      : marketingResult(send, copies, jobId, dueAt > now);
   const { campaignId, groupId, from, trackClicks, trackOpens } = send;
   const essential = isExempt(sender, send);
   const fields = { campaignId, groupId, from, trackClicks, trackOpens, essential };
@@ -138,22 +143,28 @@ export function createDraft(
   return { draft: { sender, send: fields, subject, domain, copies, jobId, data, now, dueAt }, contents };
 }
 
-function transactionalResult(send: ParsedSend, copies: Copy[]): TransactionalResult {
+/** `scheduledAt`: epoch ms; null: now. */
+function transactionalResult(
+  send: ParsedSend,
+  copies: Copy[],
+  scheduledAt: number | null,
+): TransactionalResult {
+  const status = scheduledAt === null ? 'sent' : 'scheduled';
   return {
-    message:
-      copies.length === 1
-        ? 'Email accepted for delivery'
-        : `Emails to ${copies.length} recipients accepted for delivery`,
+    message: `${copies.length === 1 ? 'Email' : `Emails to ${copies.length} recipients`} ${
+      scheduledAt === null ? 'accepted for delivery' : 'scheduled'
+    }`,
     messageId: copies[0]?.messageId ?? '',
     from: send.fromAsGiven,
     totalRecipients: copies.length,
     recipients: copies.map(({ recipient, messageId }) => ({
       email: recipient.mailbox.address,
-      status: 'sent',
+      status,
       role: recipient.role,
       messageId,
     })),
-    status: 'sent',
+    status,
+    ...(scheduledAt === null ? {} : { scheduledAt: iso(scheduledAt) }),
   };
 }
 
@@ -282,6 +293,7 @@ export function storeMessage(
     ready: isDue ? 1 : 0,
     lease: granted?.generation ?? null,
     campaign_seq: mail.campaignSeq,
+    scheduled_at: isDue ? null : dueAt,
   });
   if (ready !== null) ready.seq = seq;
   if (!simulated) countAccepted(tables, { accountId, domainId, stream: useCase, destination }, now);

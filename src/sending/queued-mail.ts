@@ -1,5 +1,6 @@
 import { iso } from '../core/clock.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { shownStatus } from '../events/message-view.ts';
 import type { Recorder } from '../events/record.ts';
 import type { Context } from '../store/context.ts';
 import type { ListedMessage } from '../store/messages/messages.ts';
@@ -11,6 +12,7 @@ import {
   type StoredInQueueRow,
 } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
+import { parseNewSchedule } from './request.ts';
 
 export interface RetryResult {
   message: ListedMessage;
@@ -19,7 +21,7 @@ export interface RetryResult {
 }
 
 /**
- * Cancels queued messages that are not being sent, and retries deferred ones. Stateless: each action is one unit of
+ * Cancels queued messages that are not being sent, retries deferred ones, and changes the time of scheduled ones. Stateless: each action is one unit of
  * work, so that it cannot overlap with a lease. Without `announce` and `obstacle` (a command) delivery runs in another
  * process.
  */
@@ -68,6 +70,30 @@ export function createQueuedMail(
       if (isRefusal(message)) return message;
       const due = { ...message, ...retried, due_at: clock.now(), lease: null };
       return { message, report: reportOf(obstacle === undefined ? undefined : obstacle(due)) };
+    },
+    /** Changes when a scheduled message is sent. `scheduledAt`: ISO 8601, with the limits of a send. */
+    reschedule: async (
+      accountId: string,
+      messageId: string,
+      scheduledAt: string,
+    ): Promise<ListedMessage | Refusal> => {
+      const now = clock.now();
+      const at = parseNewSchedule(scheduledAt, now);
+      if (isRefusal(at)) return at;
+      const rescheduled = await writer.run((tx): StoredInQueueRow | Refusal => {
+        const waiting = findWaiting(tx, accountId, messageId);
+        if (isRefusal(waiting)) return waiting;
+        const { message, queued } = waiting;
+        if (shownStatus(message) !== 'scheduled') return wrongState(message, 'rescheduled');
+        const dueAt = Math.max(at, now);
+        tx.queue.reschedule({ seq: message.seq, at: dueAt, ready: dueAt === now ? 1 : 0 });
+        // Its lifetime begins when it is due.
+        tx.messages.setExpiry(message.seq, message.expires_at + dueAt - queued.due_at, now);
+        return { ...queued, ready: dueAt === now ? 1 : 0 };
+      }, accountId);
+      if (isRefusal(rescheduled)) return rescheduled;
+      if (rescheduled.ready === 1) announce?.(rescheduled);
+      return findMessage(tables, accountId, messageId);
     },
     /** For the operator: the daemon probes every suspended site within a second, with one connection each. */
     probeSuspended: (): Promise<void> => writer.run(({ settings }) => settings.countRetry()),

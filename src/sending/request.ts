@@ -29,7 +29,7 @@ export interface MailRequest {
   templateVariables?: Record<string, unknown> | undefined;
   enableClickTracking?: boolean | undefined;
   enableOpenTracking?: boolean | undefined;
-  /** ISO 8601; marketing only. */
+  /** ISO 8601. */
   scheduledAt?: string | undefined;
 }
 
@@ -190,6 +190,12 @@ function parseSchedule(text: string | undefined, now: number, fault: Fault): num
     fault('scheduledAt', 'must be an ISO 8601 time with its zone, such as 2026-01-31T12:00:00Z');
   else if (at > now + MAX_SCHEDULE_AHEAD_MS) fault('scheduledAt', 'must be at most 30 days ahead');
   return at;
+}
+
+/** The time of a scheduled message, epoch ms, as in a send. `now`: epoch ms, which it may precede by some minutes. */
+export function parseNewSchedule(text: string, now: number): number | Refusal {
+  const at = collectFaults((fault) => parseSchedule(text, now, fault));
+  return isRefusal(at) ? at : (pastScheduleRefusal({ scheduledAt: at }, now) ?? at);
 }
 
 function oneMailbox(field: string, text: string, fault: Fault): Mailbox | null {

@@ -42,7 +42,8 @@ function start() {
   /** Marketing mail that its sender scheduled. */
   const schedule = (dueIn: number, life = LIFE.mk) => {
     const dueAt = clock.now() + dueIn;
-    return enqueue(tables, clock.now(), { priority: 1, dueAt, expires_at: dueAt + life }).seq;
+    return enqueue(tables, clock.now(), { priority: 1, dueAt, scheduled: true, expires_at: dueAt + life })
+      .seq;
   };
   const accept = (now: number) => store.writer.run((tx) => storeAt(tx, now, expiry));
   const dueIn = (seq: number) => (tables.queue.get(seq)?.due_at ?? Number.NaN) - clock.now();
@@ -243,7 +244,7 @@ describe('a clock that is not set', () => {
 
 describe('mail that waits for a source address', () => {
   it('is due when that changes, without other mail', async () => {
-    const { rebase, put, schedule, dueIn, tables, db, clock } = start();
+    const { rebase, put, schedule, dueIn, tables, clock } = start();
     await rebase.run();
     const waiting = [
       put('queued', DAY),
@@ -251,7 +252,6 @@ describe('mail that waits for a source address', () => {
       put('queued', LIFE.tx),
       put('queued', LIFE.mk, 1),
     ];
-    db.prepare('UPDATE messages SET expires_at = expires_at + 1 WHERE seq = ?').run(waiting[1]);
     const others = [schedule(DAY), put('deferred', DAY + 1), put('queued', HELD)];
     const held = put('queued', LIFE.tx);
     tables.queue.hold(held, clock.now() + LIFE.tx);

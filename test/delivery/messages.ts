@@ -25,6 +25,7 @@ export function readyMessage(seq: number, columns: Partial<ReadyMessage> = {}): 
     due_at: NOW,
     secondary: 0,
     reroute: null,
+    scheduled_at: null,
     content_bytes: 1000,
     ...columns,
   };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DAY, HOUR, iso, MINUTE, SECOND } from '../../src/core/clock.ts';
+import { HOUR, iso, MINUTE, SECOND } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { createControlIndex } from '../../src/delivery/control.ts';
 import type { Shares } from '../../src/delivery/scheduling/shares.ts';
@@ -221,7 +221,7 @@ describe('the reasons of a message', () => {
   });
 
   it('call only mail scheduled that its sender has scheduled', () => {
-    const scheduled = { ...later(HOUR), priority: 1, expires_at: NOW + HOUR + DAY } as const;
+    const scheduled = { ...later(HOUR), scheduled_at: NOW + HOUR };
     expect(codesOf({}, scheduled)).toEqual(['scheduled']);
     const parked = { kind: 'message', ms: HOUR } as const;
     expect(of({ parked }, later(HOUR))).toMatchObject([
@@ -229,7 +229,7 @@ describe('the reasons of a message', () => {
     ]);
     // After a restart nothing else is known.
     expect(of({}, later(HOUR))).toMatchObject([{ code: 'deferred', remedy: null }]);
-    expect(of({}, { ...scheduled, expires_at: NOW + HOUR + DAY + 1 })).toMatchObject([{ code: 'deferred' }]);
+    expect(of({}, { ...scheduled, due_at: NOW + HOUR + 1 })).toMatchObject([{ code: 'deferred' }]);
   });
 
   it('do not mention the route of simulated mail', () => {

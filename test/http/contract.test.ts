@@ -57,6 +57,11 @@ const OVERRIDES: Record<string, Override> = {
   getMessage: { params: () => ({ id: idOf('/transactional/send', 'messageId') }) },
   getMessageContent: { params: () => ({ id: idOf('/transactional/send', 'messageId') }) },
   getMessageSource: { params: () => ({ id: idOf('/transactional/send', 'messageId') }) },
+  rescheduleMessage: {
+    before: scheduleMessage,
+    params: () => ({ id: scheduledId }),
+    body: () => ({ scheduledAt: inAnHour() }),
+  },
   cancelMessage: { params: () => ({ id: deferredMessage() }) },
   retryMessage: { params: () => ({ id: deferredMessage() }) },
   checkTlsHost: { query: { domain: `track.${PLATFORM}` } },
@@ -241,8 +246,24 @@ async function makeCampaign(): Promise<void> {
   laterToNews = {
     subscriptionGroupId: data.group.subscriptionGroupId,
     from: NEWS.from,
-    scheduledAt: new Date(Date.now() + HOUR).toISOString(),
+    scheduledAt: inAnHour(),
   };
+}
+
+function inAnHour(): string {
+  return new Date(Date.now() + HOUR).toISOString();
+}
+
+let scheduledId = '';
+async function scheduleMessage(): Promise<void> {
+  const { data } = await api.send({
+    from: 'orders@example.com',
+    to: 'eve@example.net',
+    subject: 'A',
+    html: '{{company_address_html}}{{unsubscribe_email_html}}',
+    scheduledAt: inAnHour(),
+  });
+  scheduledId = data.messageId;
 }
 
 async function scheduleCampaign(): Promise<void> {

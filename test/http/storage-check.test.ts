@@ -34,6 +34,7 @@ const WORKING = [
   'cancelMessage',
   'pauseCampaign',
   'pauseSequence',
+  'rescheduleMessage',
   'resumeCampaign',
   'resumeSending',
   'retryMessage',

@@ -98,7 +98,12 @@ export function newMessage(
 export function insertQueued(
   tables: Tables,
   message: NewMessage,
-  { priority, dueAt, now }: { priority: QueuePriority; dueAt: number; now: number },
+  {
+    priority,
+    dueAt,
+    now,
+    scheduled = false,
+  }: { priority: QueuePriority; dueAt: number; now: number; scheduled?: boolean },
 ): number {
   const seq = tables.messages.insert(message);
   tables.queue.insert({
@@ -111,6 +116,7 @@ export function insertQueued(
     ready: dueAt <= now ? 1 : 0,
     lease: null,
     campaign_seq: null,
+    scheduled_at: scheduled ? dueAt : null,
   });
   return seq;
 }

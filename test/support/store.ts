@@ -81,9 +81,9 @@ let enqueued = 0;
 export function enqueue(
   tables: Tables,
   now: number,
-  options: Partial<NewMessage> & { priority?: QueuePriority; dueAt?: number } = {},
+  options: Partial<NewMessage> & { priority?: QueuePriority; dueAt?: number; scheduled?: boolean } = {},
 ): MessageRow {
-  const { priority = 0, dueAt = now, ...columns } = options;
+  const { priority = 0, dueAt = now, scheduled = false, ...columns } = options;
   const message = newMessage(now, {
     message_id: messageIdOf(enqueued++, now),
     recipient: 'ada@example.net',
@@ -91,7 +91,7 @@ export function enqueue(
     use_case: priority === 0 ? 'tx' : 'mk',
     ...columns,
   });
-  const row = tables.messages.bySeq(insertQueued(tables, message, { priority, dueAt, now }));
+  const row = tables.messages.bySeq(insertQueued(tables, message, { priority, dueAt, now, scheduled }));
   if (row === null) throw new Error('the message was not stored');
   return row;
 }

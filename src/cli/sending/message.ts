@@ -7,7 +7,7 @@ import { normalizeDomain } from '../../mail/address.ts';
 import { recipientIdentifier } from '../../mail/identifier.ts';
 import type { SmtpReply } from '../../mail/reply.ts';
 import type { MessageFilter } from '../../store/messages/message-list.ts';
-import { type ListedMessage, MESSAGE_STATUSES } from '../../store/messages/messages.ts';
+import { type ListedMessage, SHOWN_STATUSES } from '../../store/messages/messages.ts';
 import type { ScanPage } from '../../store/rows/page.ts';
 import type { Tables } from '../../store/tables.ts';
 import {
@@ -28,7 +28,7 @@ const listOptions = [
   option('--recipient <address>', 'only to this address'),
   option('--sender <text>', 'only with this text in the From address'),
   option('--subject <text>', 'only with this text in the subject'),
-  option('--status <status>', 'only with this status', { choices: MESSAGE_STATUSES }),
+  option('--status <status>', 'only with this status', { choices: SHOWN_STATUSES }),
   option('--domain <domain>', 'only from this sending domain (name or id)'),
   option('--from <time>', 'accepted at or after: a date or an ISO 8601 time'),
   option('--to <time>', 'accepted before'),

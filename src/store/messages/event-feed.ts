@@ -6,7 +6,7 @@ import { codeOfKind, keyOfRecipient, STATUS_CODES, type StoredKey } from '../row
 import { eventRows, type StoredEvent } from './event-rows.ts';
 import { type EventRow, selectEvent } from './events.ts';
 import { type MessageFilter, messageList } from './message-list.ts';
-import { jobKey, messageKey } from './message-rows.ts';
+import { jobKey, type MessageStatus, messageKey } from './message-rows.ts';
 
 /* Events of an account by any combination of filters, oldest first. */
 
@@ -14,8 +14,9 @@ import { jobKey, messageKey } from './message-rows.ts';
 export interface EventFilter
   extends Pick<
     MessageFilter,
-    'recipientHash' | 'domainId' | 'campaignId' | 'jobId' | 'status' | 'from' | 'to' | 'limit'
+    'recipientHash' | 'domainId' | 'campaignId' | 'jobId' | 'from' | 'to' | 'limit'
   > {
+  status?: MessageStatus;
   accountId: string;
   /** Only events after this one: the page key. */
   afterSeq: number;

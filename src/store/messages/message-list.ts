@@ -3,15 +3,9 @@ import { statements } from '../database/statements.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { MAX_SCANNED_ROWS, type ScanPage, type SeqBounds, seqFinder } from '../rows/page.ts';
 import { keyOfRecipient, STATUS_CODES, type StoredKey } from '../rows/row-keys.ts';
-import { jobKey, MESSAGE_COLUMNS, messageRows } from './message-rows.ts';
-import {
-  LISTED_COLUMNS,
-  type ListedMessage,
-  MESSAGE_STATUSES,
-  type MessageStatus,
-  type StoredListed,
-  toListed,
-} from './messages.ts';
+import { jobKey, MESSAGE_COLUMNS, messageRows, SHOWN_STATUSES, type ShownStatus } from './message-rows.ts';
+import { LISTED_COLUMNS, type ListedMessage, type StoredListed, toListed } from './messages.ts';
+import { IS_SCHEDULED_SQL } from './queue.ts';
 
 /* Messages by any combination of filters, newest first. */
 
@@ -23,9 +17,9 @@ export interface MessageFilter {
   domainId?: string;
   campaignId?: string;
   jobId?: string;
-  status?: MessageStatus;
+  status?: ShownStatus;
   /** Only in `list`, instead of `status`: one of these. */
-  statuses?: readonly MessageStatus[];
+  statuses?: readonly ShownStatus[];
   /** Part of the recipient's address, of the From address or of the subject, in lower case; compared without case in ASCII. */
   recipientPart?: string;
   sender?: string;
@@ -49,7 +43,7 @@ export interface MessagePage extends ScanPage<ListedMessage> {
 
 /** How many messages have a status. */
 export interface StatusCount {
-  status: MessageStatus;
+  status: ShownStatus;
   count: number;
   /** Whether there may be more: not all were examined. */
   isLeast: boolean;
@@ -69,7 +63,8 @@ interface MessageSet {
  */
 export const DATE_MARGIN_MS = 30_000;
 
-type FilterName = Exclude<keyof MessageFilter, 'statuses' | 'beforeSeq' | 'limit'>;
+/** Of a filter by the status of queued messages: whether they are scheduled. */
+type FilterName = Exclude<keyof MessageFilter, 'statuses' | 'beforeSeq' | 'limit'> | 'isScheduled';
 
 const CONDITIONS: Record<FilterName, string> = {
   accountId: 'm.account = @accountId',
@@ -78,6 +73,7 @@ const CONDITIONS: Record<FilterName, string> = {
   campaignId: 'm.campaign = @campaignId',
   jobId: 'm.job_key = @jobId',
   status: 'm.status_code = @status',
+  isScheduled: `EXISTS (SELECT 1 FROM queue q WHERE q.seq = m.seq AND ${IS_SCHEDULED_SQL}) = @isScheduled`,
   recipientPart: 'instr(lower(m.recipient), @recipientPart) > 0',
   sender: 'instr(lower(m.from_address), @sender) > 0',
   subject: 'instr(lower(m.subject), @subject) > 0',
@@ -159,6 +155,7 @@ export interface StoredMessageFilter {
   campaignId?: BoundId;
   jobId?: StoredKey;
   status?: number;
+  isScheduled?: 0 | 1;
   recipientPart?: string;
   sender?: string;
   subject?: string;
@@ -198,7 +195,7 @@ export function messageList(db: Database, maxScanned = MAX_SCANNED_ROWS) {
       ...(domainId === undefined ? {} : { domainId: domain.find(domainId) }),
       ...(campaignId === undefined ? {} : { campaignId: campaign.find(campaignId) }),
       ...(jobId === undefined ? {} : { jobId: jobKey(jobId) }),
-      ...(status === undefined ? {} : { status: STATUS_CODES.code(status) }),
+      ...storedStatus(status),
       ...(recipientPart === undefined ? {} : { recipientPart }),
       ...(sender === undefined ? {} : { sender }),
       ...(subject === undefined ? {} : { subject }),
@@ -231,10 +228,10 @@ export function messageList(db: Database, maxScanned = MAX_SCANNED_ROWS) {
     const range = rangeOf(filter, values);
     if (range === null) return null;
     const [first, ...others] = sourcesOf(filter);
-    const preferred = scanBy(first, { filter, values, range });
+    const preferred = scanBy(first, { values, range });
     if (preferred.end === null) return preferred;
     for (const source of others) {
-      const scan = scanBy(source, { filter, values, range });
+      const scan = scanBy(source, { values, range });
       if (scan.end === null) return scan;
     }
     return preferred;
@@ -242,10 +239,10 @@ export function messageList(db: Database, maxScanned = MAX_SCANNED_ROWS) {
 
   function scanBy(
     source: Source,
-    { filter, values, range }: { filter: MessageFilter; values: StoredMessageFilter; range: SeqBounds },
+    { values, range }: { values: StoredMessageFilter; range: SeqBounds },
   ): Scan {
     const rest = FILTER_NAMES.filter(
-      (name) => filter[name] !== undefined && filter[name] !== null && !source.answers.includes(name),
+      (name) => values[name] !== undefined && !source.answers.includes(name),
     ).map((name) => CONDITIONS[name]);
     // Without further conditions the limit of the page bounds the scan.
     if (rest.length === 0) return { source, range, rest, end: null, values };
@@ -277,7 +274,7 @@ export function messageList(db: Database, maxScanned = MAX_SCANNED_ROWS) {
   }
 
   /** How many messages of a status match, among those that a page can examine. */
-  function countOf(filter: Omit<MessageFilter, 'limit'>, status: MessageStatus): StatusCount {
+  function countOf(filter: Omit<MessageFilter, 'limit'>, status: ShownStatus): StatusCount {
     const scan = scanOf({ ...filter, status, limit: maxScanned });
     if (scan === null) return { status, count: 0, isLeast: false };
     const rows = numbered(`
@@ -305,7 +302,7 @@ export function messageList(db: Database, maxScanned = MAX_SCANNED_ROWS) {
           ),
     /** How many messages of each status match the other conditions of a filter. */
     statusCounts: (filter: Omit<MessageFilter, 'status' | 'statuses' | 'limit'>): StatusCount[] =>
-      MESSAGE_STATUSES.map((status) => countOf(filter, status)),
+      SHOWN_STATUSES.map((status) => countOf(filter, status)),
     /** The messages that match, if they are at most `max` and a page can examine all candidates. */
     setOf: (filter: Omit<MessageFilter, 'limit'>, max: number): MessageSet => {
       const scan = scanOf({ ...filter, limit: max });
@@ -332,6 +329,13 @@ export function messageList(db: Database, maxScanned = MAX_SCANNED_ROWS) {
     const known = times.filter((time) => time !== null);
     return known.length === 0 ? null : Math.max(...known) - DATE_MARGIN_MS;
   }
+}
+
+/** A scheduled message is stored as queued. */
+function storedStatus(status: ShownStatus | undefined): Pick<StoredMessageFilter, 'status' | 'isScheduled'> {
+  if (status === undefined) return {};
+  if (status === 'scheduled') return { status: STATUS_CODES.code('queued'), isScheduled: 1 };
+  return { status: STATUS_CODES.code(status), ...(status === 'queued' ? { isScheduled: 0 } : {}) };
 }
 
 /** Joins pages that have no message in common; each examined all messages from its `nextSeq` on. */

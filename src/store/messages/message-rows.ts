@@ -25,6 +25,9 @@ export const MESSAGE_STATUSES = [
   'cancelled',
 ] as const;
 export type MessageStatus = (typeof MESSAGE_STATUSES)[number];
+/** Statuses as callers see them: a queued message that waits for the time which its sender chose is `scheduled`. */
+export const SHOWN_STATUSES = ['scheduled', ...MESSAGE_STATUSES] as const;
+export type ShownStatus = (typeof SHOWN_STATUSES)[number];
 export type Role = 'to' | 'cc' | 'bcc';
 
 export interface MessageRow {

@@ -20,10 +20,10 @@ import {
   toAttempt,
   toStoredAttempt,
 } from './message-rows.ts';
-import { HOLD_REASON_SQL, type HoldReason } from './queue.ts';
+import { HOLD_REASON_SQL, type HoldReason, IS_SCHEDULED_SQL } from './queue.ts';
 
-export type { AttemptRow, MessageRow, MessageStatus, NewMessage, Role } from './message-rows.ts';
-export { MESSAGE_STATUSES } from './message-rows.ts';
+export type { AttemptRow, MessageRow, MessageStatus, NewMessage, Role, ShownStatus } from './message-rows.ts';
+export { MESSAGE_STATUSES, SHOWN_STATUSES } from './message-rows.ts';
 
 /** A message with the time of its next attempt, null when it is not in the queue. */
 export type ListedMessage = MessageRow & ListedColumns;
@@ -32,17 +32,24 @@ export type ListedMessage = MessageRow & ListedColumns;
 export interface ListedColumns {
   due_at: number | null;
   hold_reason: HoldReason | null;
+  /** When it is due, of a message that waits for the time which its sender chose; null: it does not. */
+  scheduled_at: number | null;
 }
 
 /** The columns of ListedColumns, of a queue row `q`. */
-export const LISTED_COLUMNS = `q.due_at, ${HOLD_REASON_SQL}`;
+export const LISTED_COLUMNS = `q.due_at, ${HOLD_REASON_SQL}, iif(${IS_SCHEDULED_SQL}, q.due_at, NULL)`;
 
 /** A row of MESSAGE_COLUMNS and LISTED_COLUMNS. */
-export type StoredListed = [...StoredMessage, dueAt: number | null, holdReason: HoldReason | null];
+export type StoredListed = [
+  ...StoredMessage,
+  dueAt: number | null,
+  holdReason: HoldReason | null,
+  scheduledAt: number | null,
+];
 
 /** `message`: decoded from the same row. */
 export function toListed(message: MessageRow, stored: StoredListed): ListedMessage {
-  return { ...message, due_at: stored[25], hold_reason: stored[26] };
+  return { ...message, due_at: stored[25], hold_reason: stored[26], scheduled_at: stored[27] };
 }
 
 /** A content to be stored: JSON as a string, or bytes that mail/stored-content.ts has encoded. */
@@ -136,6 +143,9 @@ export function messageTable(db: Database) {
       WHERE account = ? AND recipient_key = ? ORDER BY seq DESC LIMIT ${MAX_RECENT_MESSAGES})
     WHERE status_code IN (${STATUS_CODES.sql('delivered')}, ${STATUS_CODES.sql('complained')}) AND simulated = 0
     ORDER BY seq DESC LIMIT 1`);
+  const setExpiry = sql.run<[number, number, number]>(
+    'UPDATE messages SET expires_at = ?, updated_at = ? WHERE seq = ?',
+  );
   const setAttempts = sql.run<[number, number]>('UPDATE messages SET attempts = ? WHERE seq = ?');
   const insertAttempt = sql.run<[StoredAttempt]>(`INSERT INTO ${sql.row('attempts')}`);
   const attemptsOf = sql.all<[number], StoredAttempt>(
@@ -181,6 +191,8 @@ export function messageTable(db: Database) {
      */
     lastDelivery: (accountId: string, recipientHash: string): number | null =>
       lastDelivery.get(account.find(accountId), keyOfRecipient(recipientHash))?.final_at ?? null,
+    /** `expiresAt`, `at`: epoch ms. */
+    setExpiry: (seq: number, expiresAt: number, at: number): void => setExpiry(expiresAt, at, seq),
     /** Sets the number of attempts of a message whose state does not change. */
     setAttempts: (seq: number, attempts: number): void => setAttempts(attempts, seq),
     insertAttempt: (row: NewAttempt): void => insertAttempt(toStoredAttempt(row)),

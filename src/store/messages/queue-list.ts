@@ -126,9 +126,10 @@ export function queueList(db: Database) {
     due_at: row[28],
     secondary: row[29],
     reroute: row[30],
-    ready: row[31],
-    paused: row[32],
-    hold_reason: row[33],
+    scheduled_at: row[31],
+    ready: row[32],
+    paused: row[33],
+    hold_reason: row[34],
   });
   const conditions = (filter: QueueFilter): string => {
     const where = ['1 = 1'];

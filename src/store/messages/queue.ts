@@ -3,7 +3,6 @@ import type { Database } from '../database/database.ts';
 import { statements } from '../database/statements.ts';
 import { STREAM_PAUSED_SQL } from '../domains/domains.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
-import { STATUS_CODES } from '../rows/row-keys.ts';
 import {
   MESSAGE_COLUMNS,
   type MessageRow,
@@ -27,6 +26,8 @@ export interface QueueRow {
   lease: number | null;
   /** The campaign that was sent to a group; null: none. */
   campaign_seq: number | null;
+  /** The time that the sender chose for the first attempt, epoch ms; null: none. */
+  scheduled_at: number | null;
 }
 
 /**
@@ -91,16 +92,17 @@ export type QueuedMessage = MessageRow & {
   secondary: 0 | 1;
   /** A row of `queue_reroutes`; null: sent to the hosts of its destination. */
   reroute: number | null;
+  /** See `QueueRow`. */
+  scheduled_at: number | null;
 };
 
-/**
- * Whether the sender scheduled the message for its due time: its lifetime, a setting in whole seconds which may have changed
- * since, begins then. The due time of a message that was put off is any millisecond.
- */
-export function isScheduled({ priority, status, due_at, expires_at }: QueuedMessage): boolean {
-  const lifetime = expires_at - due_at;
-  return priority === MARKETING_PRIORITY && status === 'queued' && lifetime > 0 && lifetime % 1000 === 0;
+/** Whether the sender chose the time at which a message is due. One that was put off or deferred afterwards has another. */
+export function isScheduled({ due_at, scheduled_at }: Pick<QueueRow, 'due_at' | 'scheduled_at'>): boolean {
+  return due_at === scheduled_at;
 }
+
+/** SQL: whether a queue row `q` waits for the time that its sender chose. */
+export const IS_SCHEDULED_SQL = 'q.ready = 0 AND q.scheduled_at IS q.due_at';
 
 /** What decides the path of a queued message together with its domain. */
 type QueuedPath = Pick<QueuedMessage, 'secondary' | 'reroute'>;
@@ -122,7 +124,8 @@ export interface Lease {
 export type MailToLease = QueueKey & Pick<ReadyMessage, 'domain_id' | 'use_case' | 'content_bytes'>;
 
 /** The columns of a queue row `q` in a queued message. */
-export const QUEUED_COLUMNS = 'q.destination, q.lane, q.lease, q.due_at, q.secondary, q.reroute';
+export const QUEUED_COLUMNS =
+  'q.destination, q.lane, q.lease, q.due_at, q.secondary, q.reroute, q.scheduled_at';
 
 /** A row of MESSAGE_COLUMNS and QUEUED_COLUMNS. */
 export type StoredQueued = [
@@ -133,6 +136,7 @@ export type StoredQueued = [
   dueAt: number,
   secondary: 0 | 1,
   reroute: number | null,
+  scheduledAt: number | null,
 ];
 
 /** `message`: decoded from the same row. Adds to it in place: copying so many fields would take much longer. */
@@ -147,7 +151,8 @@ function toReady(
     due_at: stored[28],
     secondary: stored[29],
     reroute: stored[30],
-    content_bytes: stored[31],
+    scheduled_at: stored[31],
+    content_bytes: stored[32],
   });
 }
 
@@ -189,6 +194,7 @@ export function toNewReady(
     due_at: queued.due_at,
     secondary: 0,
     reroute: null,
+    scheduled_at: null,
     content_bytes: contentBytes,
   };
 }
@@ -205,6 +211,15 @@ export interface QueueShift {
   now: number;
   /** Only messages due after this. */
   dueAfter: number;
+}
+
+/** A new time for the first attempt of a message. */
+export interface QueueSchedule {
+  seq: number;
+  /** Epoch ms. */
+  at: number;
+  /** 1: the time has come. */
+  ready: 0 | 1;
 }
 
 /** Due times of messages that become due now. */
@@ -241,10 +256,11 @@ export function queueTable(db: Database) {
   const { account, domain } = idNumbers(db);
   const { toRow } = messageRows(db);
   const insert = sql.run<[StoredQueueRow<BoundId>]>(`
-    INSERT INTO queue (seq, lane, account, domain, destination, due_at, ready, lease, campaign_seq)
-    VALUES (@seq, @priority, @account, @domain, @destination, @due_at, @ready, @lease, @campaign_seq)`);
+    INSERT INTO queue (seq, lane, account, domain, destination, due_at, ready, lease, campaign_seq, scheduled_at)
+    VALUES (@seq, @priority, @account, @domain, @destination, @due_at, @ready, @lease, @campaign_seq, @scheduled_at)`);
   const get = db.prepare<[number], StoredHeldRow>(`
-    SELECT seq, lane AS priority, account, domain, destination, due_at, ready, lease, campaign_seq, held, secondary, reroute
+    SELECT seq, lane AS priority, account, domain, destination, due_at, ready, lease, campaign_seq, scheduled_at,
+      held, secondary, reroute
     FROM queue WHERE seq = ?`);
   const firstKey = db.prepare<[number], StoredQueueKey>(`
     SELECT lane AS priority, account, destination FROM queue WHERE lane = ? AND ready = 1 AND lease IS NULL
@@ -308,11 +324,12 @@ export function queueTable(db: Database) {
     `UPDATE queue SET ready = 0, due_at = ?
      WHERE seq = ? AND lease IS NULL AND due_at = ? AND secondary = ? AND reroute IS ?`,
   );
-  // See `isScheduled`.
-  const SCHEDULED = `q.ready = 0 AND q.lane = ${MARKETING_PRIORITY} AND m.status_code = ${STATUS_CODES.sql('queued')} AND m.expires_at > q.due_at AND (m.expires_at - q.due_at) % 1000 = 0`;
+  const reschedule = sql.run<[QueueSchedule]>(
+    'UPDATE queue SET due_at = @at, scheduled_at = @at, ready = @ready WHERE seq = @seq',
+  );
   const deferred = sql.values<[QueueShift & { afterSeq: number; limit: number }], number>(`
     SELECT q.seq FROM queue q NOT INDEXED CROSS JOIN messages m USING (seq)
-    WHERE q.ready = 0 AND q.due_at > @dueAfter AND q.due_at < ${HELD_BY_RESTORE} AND NOT (${SCHEDULED}) AND q.seq > @afterSeq
+    WHERE q.ready = 0 AND q.due_at > @dueAfter AND q.due_at < ${HELD_BY_RESTORE} AND NOT (${IS_SCHEDULED_SQL}) AND q.seq > @afterSeq
     ORDER BY q.seq LIMIT +@limit`);
   const dueEarlier = sql.run<[number, number, number]>(
     'UPDATE queue SET due_at = max(?, due_at - ?) WHERE seq = ?',
@@ -323,11 +340,11 @@ export function queueTable(db: Database) {
   const releaseDueAt = sql.run<[ReleasedTimes & { afterSeq: number; lastSeq: number }]>(`
     UPDATE queue AS q SET ready = 1, due_at = @now
     WHERE q.seq > @afterSeq AND q.seq <= @lastSeq AND q.ready = 0 AND q.held = 0 AND q.due_at > @now
-      AND EXISTS (SELECT 1 FROM messages m WHERE m.seq = q.seq AND NOT (${SCHEDULED})
+      AND EXISTS (SELECT 1 FROM messages m WHERE m.seq = q.seq AND NOT (${IS_SCHEDULED_SQL})
         AND (q.due_at = m.expires_at OR q.due_at IN (SELECT value FROM json_each(@times))))`);
   const expiring = sql.values<[{ afterSeq: number; limit: number }], number>(`
     SELECT q.seq FROM queue q CROSS JOIN messages m USING (seq)
-    WHERE q.seq > @afterSeq AND NOT (${SCHEDULED}) ORDER BY q.seq LIMIT +@limit`);
+    WHERE q.seq > @afterSeq AND NOT (${IS_SCHEDULED_SQL}) ORDER BY q.seq LIMIT +@limit`);
   const expireLater = sql.run<[number, number]>(
     'UPDATE messages SET expires_at = expires_at + ? WHERE seq = ?',
   );
@@ -401,6 +418,8 @@ export function queueTable(db: Database) {
     /** Ends the lease of a message, which is sent over the secondary lane from now on and is ready immediately. */
     moveToSecondary: (seq: number, now: number): void => moveToSecondary(now, seq),
     defer: (seq: number, dueAt: number): void => defer(dueAt, seq),
+    /** Changes the time of a scheduled message. */
+    reschedule: (schedule: QueueSchedule): void => reschedule(schedule),
     /** Holds a message until its expiry, when it becomes due, or until it is released. */
     hold: (seq: number, expiresAt: number): void => hold(expiresAt, seq),
     /** Domains with held messages, see `hold`. */

@@ -525,3 +525,12 @@ END;
 
 -- Finds the link host of an account for the addresses of its images and archives.
 CREATE INDEX domains_by_link_host ON domains (account_id, created_at, domain_id) WHERE tracking_host IS NOT NULL;
+
+-- The time for which the sender scheduled a message, while it is in the queue. Earlier only marketing mail could be scheduled: its
+-- lifetime, in whole seconds, began at that time.
+ALTER TABLE queue ADD COLUMN scheduled_at INTEGER;
+UPDATE queue SET scheduled_at = coalesce(due_before_hold, due_at)
+WHERE ready = 0 AND lane = 1 AND EXISTS (
+  SELECT 1 FROM messages m WHERE m.seq = queue.seq AND m.status_code = 2
+    AND m.expires_at > coalesce(queue.due_before_hold, queue.due_at)
+    AND (m.expires_at - coalesce(queue.due_before_hold, queue.due_at)) % 1000 = 0);

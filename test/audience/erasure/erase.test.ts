@@ -173,11 +173,13 @@ describe('an erasure', () => {
     const seq = message?.seq ?? 0;
     await bounce(seq);
     await erase();
-    expect(presentMessage({ ...of(seq), due_at: null, hold_reason: null })).toMatchObject({
-      recipient: ADA_ID,
-      subject: '',
-      status: 'bounced',
-    });
+    expect(presentMessage({ ...of(seq), due_at: null, hold_reason: null, scheduled_at: null })).toMatchObject(
+      {
+        recipient: ADA_ID,
+        subject: '',
+        status: 'bounced',
+      },
+    );
     const { rows: events } = tables.events.feed({
       accountId: 'acct_one',
       recipientHash: ADA_ID,

@@ -57,7 +57,7 @@ describe('message list', () => {
     [['--account', 'acct_none'], 1, 'There is no account acct_none'],
     [['--domain', 'none.example'], 1, 'There is no domain none.example'],
     [['--from', 'yesterday'], 2, '--from must be a date'],
-    [['--status', 'lost'], 2, 'Allowed choices are queued'],
+    [['--status', 'lost'], 2, 'Allowed choices are scheduled, queued'],
   ])('rejects %j', async (args, status, message) => {
     const outcome = await shell.run('message', 'list', ...args);
     expect(outcome).toMatchObject({ status, err: expect.stringContaining(message) });

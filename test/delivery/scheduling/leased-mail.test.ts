@@ -80,6 +80,7 @@ function startNewMessages(options: SchedulingOptions = {}) {
           ready: 1,
           lease: lease?.generation ?? null,
           campaign_seq: null,
+          scheduled_at: null,
         });
         const message = toNewReady(row, { seq, ...queued }, contentBytes);
         return { seq, lease, accept: () => dispatcher.accepted([{ message, content }]) };

@@ -76,7 +76,9 @@ describe('GET /web-setup/messages', () => {
     const body = { to: DELIVERED, from: 'news@shop.test', subject: 'Later', html, scheduledAt };
     const { data } = await client.call<{ jobId: string }>('POST', '/marketing/send', { body });
     const listed = await client.get<{ messages: object[] }>(`/web-setup/messages?jobId=${data.jobId}`);
-    expect(listed.data.messages).toMatchObject([{ status: 'queued', nextAttemptAt: scheduledAt }]);
+    expect(listed.data.messages).toMatchObject([
+      { status: 'scheduled', scheduledAt, nextAttemptAt: scheduledAt },
+    ]);
   });
 });
 

@@ -5,6 +5,7 @@ import type { DataOf } from '../../operations.ts';
 import { FactList } from '../../parts/fact-list.tsx';
 import { useReasons } from '../../parts/failure-reason.ts';
 import { Icon } from '../../parts/icon/icon.tsx';
+import { localTime } from '../../parts/local-time.ts';
 import { Timeline, TimelineItem } from '../../parts/timeline.tsx';
 import { toast } from '../../parts/toast.tsx';
 import { type ChipKind, Confirmed, kindOfStatus, Loaded, Notice, Outcome, useAction } from '../../parts.tsx';
@@ -33,6 +34,17 @@ export function MessageDetail({ messageId, list }: { messageId: string; list: st
       toast(t(verb === 'retry' ? 'messages.retried' : 'messages.cancelled'));
       return '';
     });
+  const reschedule = (scheduledAt: string) =>
+    run(async () => {
+      await operate('patch', PATH, {
+        account: accountId,
+        parameters: { id: messageId },
+        body: { scheduledAt },
+      });
+      data.reload();
+      toast(t('messages.rescheduled'));
+      return '';
+    });
   // One for all attempts to send it again, so that a response that is lost causes no second message.
   const resendKey = useRef(newIdempotencyKey());
   const resend = () =>
@@ -58,7 +70,8 @@ export function MessageDetail({ messageId, list }: { messageId: string; list: st
       </div>
       <Loaded data={data}>
         {(message) => {
-          const isWaiting = message.status === 'queued' || message.status === 'deferred';
+          const isScheduled = message.status === 'scheduled';
+          const isWaiting = isScheduled || message.status === 'queued' || message.status === 'deferred';
           const facts: [string, string][] = [
             [t('messages.sender'), message.from],
             [t('messages.recipientColumn'), message.recipient],
@@ -93,6 +106,12 @@ export function MessageDetail({ messageId, list }: { messageId: string; list: st
                   {!may('cancelMessage') && <p class="small">{t('messages.notAllowed')}</p>}
                 </div>
               )}
+              {isScheduled && may('rescheduleMessage') && (
+                <Reschedule
+                  scheduledAt={message.scheduledAt ?? ''}
+                  onMove={(time) => void reschedule(time)}
+                />
+              )}
               {!isWaiting && message.useCase === 'tx' && may('resendTransactional') && (
                 <div class="actions">
                   <Confirmed
@@ -117,6 +136,37 @@ export function MessageDetail({ messageId, list }: { messageId: string; list: st
         }}
       </Loaded>
     </article>
+  );
+}
+
+/** Changes when a scheduled message is sent. `scheduledAt`: ISO 8601. */
+function Reschedule({ scheduledAt, onMove }: { scheduledAt: string; onMove: (time: string) => void }) {
+  const { t } = useTexts();
+  return (
+    <form
+      class="actions"
+      onSubmit={(event) => {
+        event.preventDefault();
+        const time = new FormData(event.currentTarget).get('time');
+        // In UTC: the server may be in another time zone.
+        if (typeof time === 'string') onMove(new Date(time).toISOString());
+      }}
+    >
+      <label class="field">
+        {t('messages.reschedule.time')}
+        <input
+          key={scheduledAt}
+          class="input"
+          name="time"
+          type="datetime-local"
+          required
+          defaultValue={localTime(Date.parse(scheduledAt))}
+        />
+      </label>
+      <button class="button" type="submit">
+        {t('messages.reschedule')}
+      </button>
+    </form>
   );
 }
 
@@ -158,7 +208,7 @@ function useAdvice({ status, reason, heldBecause, nextAttemptAt, simulated }: Me
   const isFinal = status === 'bounced' || status === 'failed';
   const advice: string[] = [];
   if (isFinal || status === 'deferred') advice.push(remedy(reason, isFinal));
-  else if (status !== 'queued') advice.push(t(`messages.verdict.${status}`));
+  else if (status !== 'queued' && status !== 'scheduled') advice.push(t(`messages.verdict.${status}`));
   else if (heldBecause === undefined && nextAttemptAt === undefined)
     advice.push(t('messages.verdict.queued'));
   if (nextAttemptAt !== undefined)

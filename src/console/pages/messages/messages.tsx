@@ -19,6 +19,7 @@ import './messages.css';
 type Message = DataOf<'/web-setup/messages'>['messages'][number];
 
 const STATUSES = [
+  'scheduled',
   'queued',
   'sending',
   'delivered',

@@ -14,17 +14,13 @@ import { BOUNCE_CLASSES } from '../../../mail/classify/rules.ts';
 import { isEmailIdentifier, recipientIdentifier } from '../../../mail/identifier.ts';
 import type { QueuedMail } from '../../../sending/queued-mail.ts';
 import type { Context } from '../../../store/context.ts';
-import {
-  type ListedMessage,
-  MESSAGE_STATUSES,
-  type MessageStatus,
-} from '../../../store/messages/messages.ts';
+import { type ListedMessage, SHOWN_STATUSES, type ShownStatus } from '../../../store/messages/messages.ts';
 import { HOLD_REASONS } from '../../../store/messages/queue.ts';
 import { mapResult, type Route, routesOf, unchecked } from '../../route.ts';
 import { EVENT_EXAMPLE, EVENT_KINDS_TEXT, eventKind, eventSchema } from '../event-schema.ts';
 import { definedFields, requestTime } from '../fields.ts';
 import { endOf, pageEndFields, pagesBySeq, paging, SHORT_PAGES } from '../paging.ts';
-import { messageStatus as status } from './send-schemas.ts';
+import { attemptedStatus, scheduledTime, messageStatus as status } from './send-schemas.ts';
 
 const route = routesOf({ tag: 'Messages and events', scope: 'setup', permissions: ['read', 'messages'] });
 
@@ -107,11 +103,11 @@ const statusList = z
   .max(100)
   .refine(
     (text) => text.split(',').every(isStatus),
-    `must be one of ${MESSAGE_STATUSES.join(', ')}, or several separated by commas`,
+    `must be one of ${SHOWN_STATUSES.join(', ')}, or several separated by commas`,
   );
 
-function isStatus(text: string): text is MessageStatus {
-  return MESSAGE_STATUSES.some((each) => each === text);
+function isStatus(text: string): text is ShownStatus {
+  return SHOWN_STATUSES.some((each) => each === text);
 }
 
 /** A message in a response: alone, in a list, and after an action on it. */
@@ -138,6 +134,7 @@ export const messageSchema = z
       .boolean()
       .optional()
       .describe('Present and true if the recipient is simulated: statistics do not count the message.'),
+    scheduledAt: z.string().optional().describe('Of a `scheduled` message: when it is sent.'),
     nextAttemptAt: z.string().optional(),
     heldBecause: holdReason.optional(),
     createdAt: z.string(),
@@ -186,6 +183,7 @@ export const MESSAGE_EXAMPLE: z.output<typeof messageSchema> = {
 };
 
 const CANCELLED = 'The message has been cancelled.';
+const RESCHEDULED = 'The message is sent at its new time.';
 const DUE = 'The message is due now and is tried immediately.';
 
 const updated = z.intersection(messageSchema, z.object({ message: z.string() }));
@@ -207,7 +205,7 @@ export function messageRoutes({ reader }: Pick<Context, 'reader'>): Route[] {
         status: statusList
           .optional()
           .describe(
-            `${MESSAGE_STATUSES.map((each) => `\`${each}\``).join(', ')}, or several of them, separated by commas.`,
+            `${SHOWN_STATUSES.map((each) => `\`${each}\``).join(', ')}, or several of them, separated by commas.`,
           ),
       }),
       response: {
@@ -270,7 +268,7 @@ export function messageRoutes({ reader }: Pick<Context, 'reader'>): Route[] {
         ...common,
         ...paging,
         recipient: z.string().max(320).optional().describe('An address or its identifier `email_<md5>`.'),
-        status: status.optional().describe('Events of messages whose current status is this one.'),
+        status: attemptedStatus.optional().describe('Events of messages whose current status is this one.'),
         event: eventKind.optional(),
         messageId: z.string().max(100).optional(),
       }),
@@ -301,13 +299,40 @@ export function messageRoutes({ reader }: Pick<Context, 'reader'>): Route[] {
   ];
 }
 
-/** Actions on a queued message: to cancel it, and to try it now. */
+/** Actions on a queued message: to change its time, to cancel it, and to try it now. */
 export function messageActionRoutes({ queuedMail }: { queuedMail: QueuedMail }): Route[] {
   return [
+    route('PATCH /web-setup/messages/{id}', {
+      operationId: 'rescheduleMessage',
+      stores: () => false,
+      summary: 'Change the time of a scheduled message',
+      description:
+        'Each recipient of a send has a message of its own. A message that is due cannot be changed.',
+      body: z.object({ scheduledAt: scheduledTime }).meta({ id: 'RescheduleInput' }),
+      refusesMisnamed: true,
+      example: { scheduledAt: '2026-02-01T08:00:00Z' },
+      response: {
+        description: 'The updated message.',
+        data: unchecked(updated),
+        example: {
+          message: RESCHEDULED,
+          ...MESSAGE_EXAMPLE,
+          status: 'scheduled',
+          attempts: 0,
+          scheduledAt: '2026-02-01T08:00:00.000Z',
+          nextAttemptAt: '2026-02-01T08:00:00.000Z',
+        },
+      },
+      refusals: ['MESSAGE_NOT_FOUND', 'INVALID_STATE'],
+      handle: async ({ caller, params, body }) =>
+        mapResult(await queuedMail.reschedule(caller.accountId, params.id, body.scheduledAt), (row) =>
+          presentUpdated(RESCHEDULED, row),
+        ),
+    }),
     route('POST /web-setup/messages/{id}/cancel', {
       operationId: 'cancelMessage',
       stores: () => false,
-      summary: 'Cancel a queued message',
+      summary: 'Cancel a queued or scheduled message',
       description:
         'Records `email_failed` with the reason `cancelled`. A message that is being sent or final cannot be cancelled.',
       response: {

@@ -1,11 +1,19 @@
 import * as z from 'zod';
 import { CALENDAR_METHODS, MAX_ATTACHMENTS, MAX_HEADERS, MAX_RECIPIENTS } from '../../../sending/request.ts';
-import { MESSAGE_STATUSES } from '../../../store/messages/message-rows.ts';
+import { MESSAGE_STATUSES, SHOWN_STATUSES } from '../../../store/messages/message-rows.ts';
 import { atMost } from '../fields.ts';
 
 /* Requests and responses of the send operations, with the documentation of each field. */
 
-export const messageStatus = z.enum(MESSAGE_STATUSES).meta({ id: 'MessageStatus' });
+/** The statuses of messages that an attempt can have. */
+export const attemptedStatus = z.enum(MESSAGE_STATUSES).meta({ id: 'AttemptedStatus' });
+export const messageStatus = z.enum(SHOWN_STATUSES).meta({ id: 'MessageStatus' });
+
+export const scheduledTime = z.string().meta({
+  id: 'ScheduledTime',
+  description:
+    'When to send, an ISO 8601 time with its zone, at most 30 days ahead. A time that passed more than 15 minutes ago is refused.',
+});
 
 const oneOrMany = z
   .union(
@@ -143,7 +151,11 @@ export const transactionalBody = z
       .describe(
         'For sign-in codes, password resets and legal notices. Sent even to recipients who unsubscribed from transactional mail, but not after a hard bounce, a complaint or a manual suppression. Has no List-Unsubscribe field, and `{{unsubscribe_email_html}}` is optional.',
       ),
-    scheduledAt: marketingOnly,
+    // Null, of clients that always send it: now.
+    scheduledAt: scheduledTime
+      .nullable()
+      .transform((time) => time ?? undefined)
+      .optional(),
     subscriptionGroupId: marketingOnly,
   })
   .superRefine(({ to, cc, bcc }, context) => {
@@ -184,20 +196,15 @@ export const marketingBody = z
       .max(100)
       .optional()
       .describe('The campaign in whose analytics the message counts.'),
-    scheduledAt: z
-      .string()
-      .optional()
-      .describe(
-        'When to send, an ISO 8601 time with its zone, at most 30 days ahead. A time that passed more than 15 minutes ago is refused.',
-      ),
+    scheduledAt: scheduledTime.optional(),
   })
   .meta({ id: 'MarketingSendInput' });
 
-const recipients = <Status extends string>(status: Status) =>
+const recipients = <Status extends string>(...statuses: [Status, ...Status[]]) =>
   z.array(
     z.object({
       email: z.string(),
-      status: z.literal(status),
+      status: z.literal(statuses),
       role: z.enum(['to', 'cc', 'bcc']),
       messageId: z.string(),
     }),
@@ -205,7 +212,7 @@ const recipients = <Status extends string>(status: Status) =>
 
 const delivery = z
   .object({
-    status: messageStatus.describe('`queued` or `sending`: no outcome within the requested time.'),
+    status: attemptedStatus.describe('`queued` or `sending`: no outcome within the requested time.'),
     smtpReply: z.string().optional(),
   })
   .meta({ id: 'DeliveryOutcome' });
@@ -216,8 +223,9 @@ export const transactionalResult = z
     messageId: z.string(),
     from: z.string(),
     totalRecipients: z.int(),
-    recipients: recipients('sent'),
-    status: z.literal('sent'),
+    recipients: recipients('sent', 'scheduled'),
+    status: z.enum(['sent', 'scheduled']).describe('`scheduled`: it is sent at `scheduledAt`.'),
+    scheduledAt: z.string().optional().describe('Present for scheduled mail.'),
     delivery: delivery.optional(),
   })
   .meta({ id: 'TransactionalSendResult' });

@@ -113,7 +113,8 @@ export function sendRoutes(context: SendContext, services: SendServices): Route[
       example: tx.example,
       headers: {
         ...KEY_HEADER,
-        Prefer: '`wait=N` (seconds, at most 30) delays the response until the first delivery outcome.',
+        Prefer:
+          '`wait=N` (seconds, at most 30) delays the response until the first delivery outcome. Without effect with `scheduledAt`.',
       },
       response: { description: 'The message was accepted.', ...tx.success },
       refusals: tx.refusals,
@@ -121,7 +122,8 @@ export function sendRoutes(context: SendContext, services: SendServices): Route[
         const request = acceptRequest(context, call, 'tx');
         if (isRefusal(request)) return request;
         const waitMs = preferredWait(call.headers['prefer']);
-        if (waitMs > 0) return sendAndWait(context, services, request, call, waitMs);
+        if (waitMs > 0 && call.body.scheduledAt === undefined)
+          return sendAndWait(context, services, request, call, waitMs);
         return mapResult(await acceptance.accept(request), replyOf);
       },
     }),
