@@ -18,6 +18,7 @@ import { streamCounts } from './reputation/monitor.ts';
 import { reputationReport } from './reputation/report.ts';
 import { sentContent } from './sending/sent-content.ts';
 import { serveReads } from './store/readers/thread.ts';
+import { partialUses } from './templates/partials.ts';
 import { webhookHealth } from './webhooks/health.ts';
 
 /** The program of the threads that read the database, with every query that they run. */
@@ -43,6 +44,7 @@ serveReads([
   messagePage,
   messageSeries,
   nextSelected,
+  partialUses,
   personalDataPage,
   readDestination,
   reputationReport,

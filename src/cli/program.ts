@@ -22,6 +22,7 @@ const GROUPS: Record<string, Record<string, CreateCommand>> = {
     demo: async (context) => (await import('./demo/demo.ts')).demoCommand(context),
   },
   Sending: {
+    partial: async (context) => (await import('./sending/partial.ts')).partialCommand(context),
     template: async (context) => (await import('./sending/template.ts')).templateCommand(context),
     campaign: async (context) => (await import('./sending/campaign.ts')).campaignCommand(context),
     sequences: async (context) => (await import('./sending/sequences.ts')).sequencesCommand(context),

@@ -26,6 +26,7 @@ export type IdKind =
   | 'session'
   | 'view'
   | 'media'
+  | 'partial'
   | 'limit';
 
 /**

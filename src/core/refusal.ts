@@ -40,6 +40,7 @@ export const REFUSALS = {
   MESSAGE_NOT_FOUND: [404, 'The account has no such message.'],
   TEMPLATE_NOT_FOUND: [404, 'The account has no such template.'],
   MEDIA_NOT_FOUND: [404, 'The account has no such image.'],
+  PARTIAL_NOT_FOUND: [404, 'The account has no such partial.'],
   USE_CASE_NOT_FOUND: [404, 'The use case does not exist.'],
   NOT_FOUND: [404, 'The resource does not exist.'],
   METHOD_NOT_ALLOWED: [405, 'The path does not support this method; `Allow` lists those that it supports.'],
@@ -47,6 +48,7 @@ export const REFUSALS = {
   CONTACT_ALREADY_EXISTS: [409, 'A contact with this email address or phone number already exists.'],
   GROUP_NOT_EMPTY: [409, 'The group still has domains, or is the default group.'],
   INVALID_STATE: [409, 'The resource is not in a state that allows this operation.'],
+  PARTIAL_IN_USE: [409, 'A template, a sequence or another partial uses the partial; `details` names them.'],
   MEDIA_IN_USE: [409, 'A template, a campaign or a sequence contains the image; `details` names them.'],
   LIMIT_REACHED: [409, 'The account has reached its limit for this resource; `details` names the limit.'],
   IDEMPOTENCY_IN_PROGRESS: [409, 'A request with the same `Idempotency-Key` is in progress.'],
@@ -63,7 +65,7 @@ export const REFUSALS = {
   ],
   TEMPLATE_SYNTAX: [
     422,
-    'The content of marketing mail has the syntax of another template language, which would be sent as text; `details` names it and our form.',
+    'Liquid or MJML is not valid, and `details` names the place; or marketing mail has the syntax of another template language, which would be sent as text.',
   ],
   IDEMPOTENCY_KEY_REUSED: [422, 'The same `Idempotency-Key` was sent with a different body.'],
   RATE_LIMITED: [

@@ -3,10 +3,13 @@ import {
   Context,
   Drop,
   type Emitter,
+  IncludeTag,
+  LayoutTag,
   Liquid,
   LiquidError,
   type Template as Node,
   Output,
+  RenderTag,
   TypeGuards,
   toValueSync,
   type Variable,
@@ -22,20 +25,15 @@ import { isServiceVariable, MAX_SLOTS, markOf, type TemplateKind, type TemplateP
  * - Variables of the service insert a mark (`markOf`), which is replaced like those of the simple syntax. A value cannot
  *   contain a mark, because it must not contain NUL.
  * - A variable without a value is a problem, except in conditions, in `assign` and before `default`. Null is no value.
- * - Tags and filters are those of TAGS and FILTERS. Partials are those that are passed; there are no files.
+ * - Tags and filters are those of TAGS and FILTERS. Partials are those that are passed, in html only; there are no files. Their
+ *   names are literals, so that those of a template are known without its values (`partialNames`).
  *
  * The text at the top level of a template is the same for all recipients; `values` are what differs: one for each tag or
  * output at the top level.
  */
 
-/** Bodies of a partial: null where it has none. */
-export interface PartialBodies {
-  html: string | null;
-  text: string | null;
-}
-
-/** Partials by name. */
-export type LiquidPartials = Readonly<Record<string, PartialBodies>>;
+/** The html of partials by name. */
+export type LiquidPartials = Readonly<Record<string, string>>;
 
 /** Why a template cannot be parsed or rendered. */
 export interface LiquidFault {
@@ -69,7 +67,7 @@ export interface LiquidPart {
 const MEMORY = { part: 16 * 1024, token: 1024, character: 16 };
 
 const TAGS: ReadonlySet<string> = new Set(
-  'assign block break capture case comment continue cycle decrement for if increment layout raw render tablerow unless #'.split(
+  'assign block break capture case comment continue cycle decrement for if include increment layout raw render tablerow unless #'.split(
     ' ',
   ),
 );
@@ -134,19 +132,54 @@ class Capture extends CaptureTag {
   }
 }
 
+/** Refuses a name of a partial that is not a literal, or unknown. `file`: as the library has parsed it; undefined: `{% layout none %}`. */
+function checkName(file: unknown, liquid: Liquid): void {
+  if (file === undefined) return;
+  if (typeof file !== 'string') throw new Error('requires the name of a partial in quotes');
+  if (!liquid.options.fs.existsSync(file))
+    throw new Error(`there is no partial "${file}"; partials are for html`);
+}
+
+class Render extends RenderTag {
+  constructor(...parsed: ConstructorParameters<typeof RenderTag>) {
+    super(...parsed);
+    checkName(Reflect.get(this, 'file'), this.liquid);
+  }
+}
+
+class Include extends IncludeTag {
+  constructor(...parsed: ConstructorParameters<typeof IncludeTag>) {
+    super(...parsed);
+    checkName(Reflect.get(this, 'file'), this.liquid);
+  }
+}
+
+class Layout extends LayoutTag {
+  constructor(...parsed: ConstructorParameters<typeof LayoutTag>) {
+    super(...parsed);
+    checkName(Reflect.get(this, 'file'), this.liquid);
+  }
+}
+
+/** Names of partials. */
+export const PARTIAL_NAME = /^[A-Za-z0-9_-]{1,100}$/;
+const NAMED = /\{%-?\s*(?:render|include|layout)\s+(?:"([A-Za-z0-9_-]{1,100})"|'([A-Za-z0-9_-]{1,100})')/g;
+
+/** The partials that html in Liquid names, also in comments; without those that they name. */
+export function partialNames(html: string): string[] {
+  return [...new Set([...html.matchAll(NAMED)].map(([, double, single]) => double ?? single ?? ''))];
+}
+
 /** Parses a part; a fault when it is not valid. */
 export function parseLiquid(
   source: string,
   kind: TemplateKind,
   partials: LiquidPartials,
 ): LiquidPart | LiquidFault {
-  const form = kind === 'html' ? 'html' : 'text';
   const templates: Record<string, string> = Object.create(null);
   let length = source.length;
   let tokens = countTokens(source);
-  for (const [name, bodies] of Object.entries(partials)) {
-    const body = bodies[form];
-    if (body === null) continue;
+  for (const [name, body] of kind === 'html' ? Object.entries(partials) : []) {
     templates[name] = body;
     length += body.length;
     tokens += countTokens(body);
@@ -203,6 +236,9 @@ function createEngine(kind: TemplateKind, templates: Record<string, string>): Li
   for (const name of Object.keys(liquid.tags)) if (!TAGS.has(name)) delete liquid.tags[name];
   for (const name of Object.keys(liquid.filters)) if (!FILTERS.has(name)) delete liquid.filters[name];
   liquid.registerTag('capture', Capture);
+  liquid.registerTag('render', Render);
+  liquid.registerTag('include', Include);
+  liquid.registerTag('layout', Layout);
   liquid.registerFilter('raw', {
     raw: true,
     handler: (value: unknown) => (value instanceof Markup ? value.valueOf() : insertable(value)),
@@ -311,7 +347,9 @@ export function renderLiquid(
   const scope = withoutNulls(variables, 0);
   for (const name of optional) fillOptional(scope, name.split('.'));
   for (const name of service) scope[name] = new Markup(markOf(name));
-  const context = new Context(scope, liquid.options, { sync: true, renderLimit: limitMs }, { liquid });
+  // What `render` inserts has the variables of the message, and none that the template assigns.
+  const options = { sync: true, globals: scope, renderLimit: limitMs };
+  const context = new Context(scope, liquid.options, options, { liquid });
   const values: string[] = [];
   let length = texts.reduce((sum, text) => sum + text.length, 0);
   for (const node of nodes) {
@@ -417,8 +455,6 @@ function isLimitMessage(message: string): boolean {
 /** The message of the library without the position, which is named separately. */
 function shortMessage(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
-  const lookup = /Failed to lookup "([^"]*)"/.exec(text)?.[1];
-  if (lookup !== undefined) return `there is no partial "${lookup}" with a body for this part`;
   const [first = ''] = text.split('\n', 1);
   const message = first.replace(/(?:, file:[^,]*)?, line:\d+, col:\d+$/, '').replaceAll(/\p{Cc}/gu, ' ');
   return message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE)}…` : message;

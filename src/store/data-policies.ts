@@ -226,6 +226,8 @@ export const OTHER_TABLES = [
   'media_contents',
   'media_parts',
   'message_counts',
+  // What templates of the account share.
+  'partials',
   'platform_keys',
   'public_pages',
   'queue_controls',

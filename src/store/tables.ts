@@ -47,6 +47,7 @@ import { queueTable } from './messages/queue.ts';
 import { queueControlTable, queueRerouteTable } from './messages/queue-controls.ts';
 import { queueList } from './messages/queue-list.ts';
 import { backlogTable } from './monitoring/backlog.ts';
+import { partialTable } from './partials.ts';
 import { auditTable } from './people/audit.ts';
 import { identityTable, passkeyTable } from './people/credentials.ts';
 import { attentionSeenTable, failureNoticeTable, noticeMailTable } from './people/notices.ts';
@@ -122,6 +123,7 @@ export function createTables(db: Database) {
     egressHealth: () => egressHealthTable(db),
     dmarcReports: () => dmarcReportTable(db),
     tlsReports: () => tlsReportTable(db),
+    partials: () => partialTable(db),
     templates: () => templateTable(db),
     templateVersions: () => templateVersionTable(db),
     complianceTemplates: () => complianceTemplateTable(db),

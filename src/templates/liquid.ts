@@ -12,10 +12,7 @@ export interface TemplateContent {
   html: string;
   /** Null: derived from the html. */
   text: string | null;
-  /**
-   * Set when the syntax is Liquid: the partials that it uses. Part of the stored form of campaigns. Always empty: accounts cannot
-   * store partials yet.
-   */
+  /** Set when the syntax is Liquid: the partials that it uses. Part of the stored form of campaigns. */
   liquid?: LiquidPartials;
 }
 

@@ -6,6 +6,7 @@ import { DESIGN_AND_HTML, type Design } from '../mail/blocks/design.ts';
 import { renderDesign } from '../mail/blocks/render.ts';
 import { missingCompliance, missingInText } from '../mail/compliance.ts';
 import type { ForeignSyntax } from '../mail/foreign-syntax.ts';
+import type { LiquidPartials } from '../mail/liquid.ts';
 import { isServiceVariable, parseTemplate, type Template, type TemplateSyntax } from '../mail/template.ts';
 import type { Context } from '../store/context.ts';
 import type { Stream } from '../store/domains/domains.ts';
@@ -19,6 +20,7 @@ import type {
   TemplateVersionRow,
 } from '../store/templates.ts';
 import { compileMjml, readLiquid, type TemplateContent } from './liquid.ts';
+import { withPartials } from './partials.ts';
 
 export type { TemplateContent };
 
@@ -89,14 +91,16 @@ export function createTemplates(
     return compileMjml(threads, accountId, mjml);
   }
 
-  /** Refuses content in Liquid that is not valid. */
-  async function liquidRefusal(
+  /** Refuses content in Liquid that is not valid; else returns the partials that it uses. */
+  async function checkLiquid(
     accountId: string,
     { syntax, subject, html, text }: Pick<TemplateRow, 'syntax' | 'subject' | 'html' | 'text'>,
-  ): Promise<Refusal | null> {
-    if (syntax !== 'liquid') return null;
-    const read = await readLiquid(threads, accountId, { subject: subject ?? '', html, text, liquid: {} });
-    return isRefusal(read) ? read : null;
+  ): Promise<LiquidPartials | Refusal> {
+    if (syntax !== 'liquid') return {};
+    const content = withPartials(tables, accountId, { subject: subject ?? '', html, text, liquid: {} });
+    if (isRefusal(content)) return content;
+    const read = await readLiquid(threads, accountId, content);
+    return isRefusal(read) ? read : content.liquid;
   }
 
   return {
@@ -106,7 +110,7 @@ export function createTemplates(
     get: (accountId: string, templateId: string): TemplateRow | Refusal =>
       findTemplate(tables, accountId, templateId),
     /** Refused with `LIMIT_REACHED` above the limit of the account. */
-    create: async (accountId: string, fields: TemplateFields): Promise<TemplateRow | Refusal> => {
+    create: async (accountId: string, fields: TemplateFields): Promise<StoredTemplate | Refusal> => {
       const { design, syntax = 'simple', mjml = null } = fields;
       const fromMjml = await compiled(accountId, fields);
       if (isRefusal(fromMjml)) return fromMjml;
@@ -115,11 +119,11 @@ export function createTemplates(
       if (fields.html !== undefined && fields.html !== html)
         return invalid('html', mjml === null ? DESIGN_AND_HTML : MJML_AND_HTML);
       const storedDesign = design === null ? null : JSON.stringify(design);
-      const fault =
-        contentRefusal({ html, text: fields.text, syntax, design: storedDesign }) ??
-        (await liquidRefusal(accountId, { ...fields, syntax, html }));
+      const fault = contentRefusal({ html, text: fields.text, syntax, design: storedDesign });
       if (fault !== null) return fault;
-      return writer.run((tx): TemplateRow | Refusal => {
+      const partials = await checkLiquid(accountId, { ...fields, syntax, html });
+      if (isRefusal(partials)) return partials;
+      return writer.run((tx): StoredTemplate | Refusal => {
         const refusal = mayAdd(tx, accountId);
         if (refusal !== null) return refusal;
         const now = clock.now();
@@ -135,7 +139,7 @@ export function createTemplates(
           created_at: now,
           updated_at: now,
         };
-        return { ...row, seq: tx.templates.insert(row) };
+        return { ...row, seq: tx.templates.insert(row), dropped: [], partials };
       }, accountId);
     },
     /** Other html without a design replaces the design, and other html replaces the MJML (`dropped`). */
@@ -143,7 +147,7 @@ export function createTemplates(
       accountId: string,
       templateId: string,
       patch: Partial<TemplateFields>,
-    ): Promise<UpdatedTemplate | Refusal> => {
+    ): Promise<StoredTemplate | Refusal> => {
       const before = findTemplate(tables, accountId, templateId);
       if (isRefusal(before)) return before;
       const { mjml, design = null } = patch;
@@ -153,9 +157,9 @@ export function createTemplates(
       const expected = changedTemplate(before, patch, made);
       if (isRefusal(expected)) return expected;
       // A template that changes meanwhile is checked again by each send.
-      const fault = await liquidRefusal(accountId, expected);
-      if (fault !== null) return fault;
-      return writer.run((tx): UpdatedTemplate | Refusal => {
+      const partials = await checkLiquid(accountId, expected);
+      if (isRefusal(partials)) return partials;
+      return writer.run((tx): StoredTemplate | Refusal => {
         const template = findTemplate(tx, accountId, templateId);
         if (isRefusal(template)) return template;
         const changed = changedTemplate(template, patch, made);
@@ -163,7 +167,7 @@ export function createTemplates(
         const { dropped, ...row } = { ...changed, updated_at: clock.now() };
         if (CONTENT.some((field) => row[field] !== template[field])) tx.templateVersions.add(template);
         tx.templates.update(row);
-        return { ...row, dropped };
+        return { ...row, dropped, partials };
       }, accountId);
     },
     remove: (accountId: string, templateId: string): Promise<TemplateRow | Refusal> =>
@@ -192,9 +196,15 @@ export function createTemplates(
   };
 }
 
-export interface UpdatedTemplate extends TemplateRow {
+/** A template with changed fields. */
+interface ChangedTemplate extends TemplateRow {
   /** What the template does not have any more, because its html was replaced. */
   dropped: ('design' | 'mjml')[];
+}
+
+export interface StoredTemplate extends ChangedTemplate {
+  /** The partials that it uses. */
+  partials: LiquidPartials;
 }
 
 /** A template with changed fields. `made`: the html of the design or the MJML of the patch; undefined: it has neither. */
@@ -202,13 +212,13 @@ function changedTemplate(
   template: TemplateRow,
   { variables, design, html, syntax, mjml, ...fields }: Partial<TemplateFields>,
   made: string | undefined,
-): UpdatedTemplate | Refusal {
+): ChangedTemplate | Refusal {
   // A client that changes what it has read repeats the html.
   const isWritten = html !== undefined && html !== template.html && html !== made;
   if (isWritten && made !== undefined) return invalid('html', design ? DESIGN_AND_HTML : MJML_AND_HTML);
   const replacesDesign = isWritten || (made !== undefined && !design);
   const replacesMjml = isWritten || Boolean(design);
-  const dropped: UpdatedTemplate['dropped'] = [];
+  const dropped: ChangedTemplate['dropped'] = [];
   if (design === undefined && replacesDesign && template.design !== null) dropped.push('design');
   if (mjml === undefined && replacesMjml && template.mjml !== null) dropped.push('mjml');
   const changed = {
@@ -269,14 +279,18 @@ export function templateWarnings({
   text,
   syntax,
   dropped = [],
-}: TemplateRow & Partial<UpdatedTemplate>): string[] {
+  partials = {},
+}: TemplateRow & Partial<StoredTemplate>): string[] {
   const replaced = dropped.map(
     (field) => `the html was replaced, so the ${field} of the template is deleted; its versions have it`,
   );
   // Whether a send shows them is known when it is rendered.
   if (syntax === 'liquid') {
     const [field, source] = html === '' ? ['text', text ?? ''] : ['html', html];
-    const lacking = (['company_address', 'unsubscribe'] as const).filter((name) => !source?.includes(name));
+    const sources = [source, ...Object.values(partials)];
+    const lacking = (['company_address', 'unsubscribe'] as const).filter(
+      (name) => !sources.some((one) => one.includes(name)),
+    );
     return [
       ...replaced,
       ...lacking.map(
@@ -349,14 +363,18 @@ interface TemplateReference {
 
 const TYPE_OF_STREAM: Record<Stream, TemplateType> = { tx: 'transactional', mk: 'marketing' };
 
-/** Refuses a template that is unknown, is for the other stream, or has no subject where none is given. */
+/**
+ * Refuses a template that is unknown, is for the other stream, or has no subject where none is given. Content in Liquid has the
+ * partials that it uses.
+ */
 export function resolveTemplate(
   tables: Tables,
   sender: { account: { account_id: string }; useCase: Stream },
   source: TemplateSource,
 ): TemplateContent | Refusal {
-  if (!('templateId' in source)) return source;
-  const template = findTemplate(tables, sender.account.account_id, source.templateId);
+  const { account_id: accountId } = sender.account;
+  if (!('templateId' in source)) return withPartials(tables, accountId, source);
+  const template = findTemplate(tables, accountId, source.templateId);
   if (isRefusal(template)) return template;
   if (template.type !== null && template.type !== TYPE_OF_STREAM[sender.useCase]) {
     const message = `is a ${template.type} template; this is a ${TYPE_OF_STREAM[sender.useCase]} send`;
@@ -365,5 +383,5 @@ export function resolveTemplate(
   const subject = source.subject ?? template.subject;
   if (subject === null) return invalid('subject', 'is required: the template has none');
   const content = { subject, html: template.html, text: template.text };
-  return template.syntax === 'liquid' ? { ...content, liquid: {} } : content;
+  return template.syntax === 'liquid' ? withPartials(tables, accountId, { ...content, liquid: {} }) : content;
 }

@@ -220,6 +220,9 @@ function createChecker({
         return addId(ids.domainGroup, 'domain group', typed.record.group_id);
       case 'domain':
         return domain(typed.record);
+      case 'partial':
+        once('name of a partial', typed.record.name);
+        return once('partial', typed.record.partial_id);
       case 'template':
         return once('template', typed.record.template_id);
       case 'compliance_template': {

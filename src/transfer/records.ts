@@ -13,6 +13,7 @@ import {
 import { withoutPause } from '../core/concurrency/slices.ts';
 import { EVENT_KINDS } from '../events/event-types.ts';
 import { designSchema, MAX_DESIGN_JSON } from '../mail/blocks/design.ts';
+import { PARTIAL_NAME } from '../mail/liquid.ts';
 import { MEDIA_LINK } from '../media/files.ts';
 import { checkImageInSteps, IMAGE_TYPES } from '../media/images.ts';
 import { MAX_MEDIA_BYTES } from '../media/media.ts';
@@ -246,6 +247,13 @@ export const RECORD_SCHEMAS = {
     created_at: time,
     updated_at: time,
     dkim_keys: z.array(dkimKey).min(1).max(100),
+  }),
+  partial: z.strictObject({
+    partial_id: id,
+    name: z.string().regex(PARTIAL_NAME),
+    html: text,
+    created_at: time,
+    updated_at: time,
   }),
   template: z.strictObject({
     template_id: id,

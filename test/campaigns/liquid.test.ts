@@ -51,6 +51,31 @@ describe('a campaign in Liquid', () => {
     expect(setup.progress(sent.campaign_id)).toMatchObject({ queued: 2 });
   });
 
+  it('has the partials of the moment in which it was accepted for all recipients', async () => {
+    const setup = await withMembers();
+    const partial = (html: string) => {
+      const times = { created_at: setup.clock.now(), updated_at: setup.clock.now() };
+      setup.db.prepare('DELETE FROM partials').run();
+      setup.tables.partials.insert({
+        partial_id: `partial_${html}`,
+        account_id: 'acct_one',
+        name: 'head',
+        html,
+        ...times,
+      });
+    };
+    partial('<h2>first</h2>');
+    const html = `{% render "head" %}{{ firstName }}${FOOTER}`;
+    const sent = granted(await setup.send({ ...LIQUID, html, perHour: 240 }));
+    setup.runner.start();
+    await eventually('the first message', () => setup.progress(sent.campaign_id).queued === 1);
+    partial('<h2>second</h2>');
+    setup.clock.advance(15_100);
+    setup.runner.wake();
+    const messages = await queued(setup, sent, 2);
+    for (const message of messages) expect(setup.content(message).html).toMatch(/^<h2>first<\/h2>/);
+  });
+
   it('renders no more recipients than may receive it now', async () => {
     const setup = await withMembers();
     const sent = granted(await setup.send({ ...LIQUID, perHour: 240 }));

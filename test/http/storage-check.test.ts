@@ -18,6 +18,7 @@ const WORKING = [
   'deleteDomain',
   'deleteDomainGroup',
   'deleteMedia',
+  'deletePartial',
   'deleteSegment',
   'deleteSequence',
   'deleteSubscription',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type LiquidPartials, parseLiquid, renderLiquid } from '../../src/mail/liquid.ts';
+import { type LiquidPartials, parseLiquid, partialNames, renderLiquid } from '../../src/mail/liquid.ts';
 import { markOf, SERVICE_VARIABLES, type TemplateKind } from '../../src/mail/template.ts';
 import { joinPart } from '../../src/templates/liquid.ts';
 
@@ -24,7 +24,7 @@ function names(source: string, partials: LiquidPartials = {}): string[] {
   return part.names;
 }
 
-const layout = (html: string): LiquidPartials => ({ main: { html, text: null } });
+const layout = (html: string): LiquidPartials => ({ main: html });
 
 describe('Liquid', () => {
   it('has conditions, loops and filters', () => {
@@ -95,7 +95,7 @@ describe('Liquid', () => {
     ['one\n two {% iff name %}', 2, 6, 'tag "iff" not found'],
     ['{% if name %}', 1, 1, 'tag {% if name %} not closed'],
     ['a\n\n{{ name', 3, 1, 'output "{{ name" not closed'],
-    ['{% include "x" %}', 1, 1, 'tag "include" not found'],
+    ['{% include "x" %}', 1, 1, 'there is no partial "x"; partials are for html'],
     ['{% echo name %}', 1, 1, 'tag "echo" not found'],
     ['{{ name | json }}', 1, 1, 'undefined filter: json'],
     [
@@ -130,7 +130,7 @@ describe('Liquid', () => {
   });
 
   it('lists the variables that a template and its partials use', () => {
-    const partials = { foot: { html: '{{ shop.name }}{{ year }}', text: null } };
+    const partials = { foot: '{{ shop.name }}{{ year }}' };
     const source =
       '{% assign x = a.b %}{{ x }}{% for i in list %}{{ i.c }}{{ customFields.plan }}{% endfor %}{{ unsubscribe_url }}{% render "foot", year: 1 %}';
     expect(names(source, partials)).toEqual(['a.b', 'list', 'customFields.plan', 'shop.name']);
@@ -146,16 +146,39 @@ describe('Liquid', () => {
     });
     for (const name of ['/etc/passwd', '../../package.json', 'other', '__proto__', 'constructor'])
       expect(render(`{% render "${name}" %}`, {}, { partials })).toMatchObject({
-        message: `there is no partial "${name}" with a body for this part`,
+        message: `there is no partial "${name}"; partials are for html`,
       });
     expect(render('{% render "main" %}', {}, { partials, kind: 'text' })).toMatchObject({
-      message: 'there is no partial "main" with a body for this part',
+      message: 'there is no partial "main"; partials are for html',
     });
     expect(render('{% render "main" %}', {}, { partials: layout('a\n{{ b | c }}') })).toMatchObject({
       message: 'undefined filter: c',
       line: 2,
       partial: 'main',
     });
+  });
+
+  it('includes a partial with the variables of the template', () => {
+    const partials = layout('{{ name }}{% assign seen = "yes" %}');
+    expect(render('{% include "main" %}{{ seen }}', { name: 'Ada' }, { partials })).toBe('Adayes');
+  });
+
+  it('refuses a name of a partial that is not a literal', () => {
+    for (const tag of ['render name', 'include name', 'layout name', 'render "a{{ name }}"', 'render ""'])
+      expect(render(`{% ${tag} %}`, { name: 'main' }, { partials: layout('x') })).toMatchObject({
+        message: 'requires the name of a partial in quotes',
+      });
+    expect(render('{% layout none %}x', {})).toBe('x');
+  });
+
+  it('finds the partials that html names', () => {
+    const html = `{% render 'a' %}{%- include "b-1", x: 1 -%}{%layout 'c_2'%}{% render d %}{{ "render 'e'" }}{% render "a" %}`;
+    expect(partialNames(html)).toEqual(['a', 'b-1', 'c_2']);
+  });
+
+  it.each(['__proto__', 'constructor'])('renders a partial with the name %s', (name) => {
+    const partials = Object.fromEntries([[name, 'x']]);
+    expect(render(`{% render "${name}" %}{% include "${name}" %}`, {}, { partials })).toBe('xx');
   });
 
   it('renders in UTC and in no locale of the machine', () => {

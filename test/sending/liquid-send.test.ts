@@ -100,6 +100,23 @@ describe('a send in Liquid', () => {
     expect(content().html).toMatch(/^\{% x %\}/);
   });
 
+  it('inserts the partials of the account, in html only', async () => {
+    const { send, content, tables, clock } = start();
+    const now = clock.now();
+    const partial = { account_id: 'acct_one', created_at: now, updated_at: now };
+    tables.partials.insert({ ...partial, partial_id: 'partial_1', name: 'foot', html: `<hr>${FOOTER}` });
+    tables.partials.insert({ ...partial, partial_id: 'partial_2', name: 'unused', html: '{% if %}' });
+    accepted(await send({ html: '<p>{{ name }}</p>{% render "foot" %}' }));
+    expect(content().html).toMatch(/^<p>A &amp; B<\/p><hr><p><span[^]*Unsubscribe/);
+    const refusal = refused(await send({ text: '{% render "foot" %}' }));
+    expect(refusal.extras.details).toMatchObject([
+      {
+        field: 'text',
+        message: expect.stringContaining('there is no partial "foot"; partials are for html'),
+      },
+    ]);
+  });
+
   it('cannot choose the syntax of a template', async () => {
     const { send } = start();
     const refusal = refused(await send({ templateId: 'template_x', subject: undefined, html: undefined }));

@@ -80,6 +80,7 @@ const BOUNDED: Record<string, string> = {
   sts_policies: 'at most 20,000',
   subscription_group_numbers: 'created one by one',
   subscription_groups: 'created one by one',
+  partials: 'at most 200 per account',
   template_versions: 'at most 10 per template',
   templates: 'limited per account',
   token_keys: 'at most one per account',

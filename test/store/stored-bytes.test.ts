@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { SegmentFilter } from '../../src/audience/segments/filter.ts';
 import { packContent } from '../../src/mail/stored-content.ts';
+import { createPartials } from '../../src/templates/partials.ts';
 import { createTemplates } from '../../src/templates/templates.ts';
 import { CALLER, GROUP, startAudience } from '../audience/setup.ts';
 import { DESIGN } from '../mail/blocks/designs.ts';
@@ -13,6 +14,8 @@ const SUMS = `
     SELECT account_id, 400 + coalesce(octet_length(email), 0) + coalesce(octet_length(phone), 0) + coalesce(octet_length(first_name), 0) + coalesce(octet_length(last_name), 0) + coalesce(octet_length(custom_fields), 0) AS bytes FROM contacts
     UNION ALL
     SELECT account_id, 200 + coalesce(octet_length(name), 0) + coalesce(octet_length(subject), 0) + coalesce(octet_length(html), 0) + coalesce(octet_length(text), 0) + coalesce(octet_length(variables), 0) + coalesce(octet_length(design), 0) + coalesce(octet_length(mjml), 0) AS bytes FROM templates
+    UNION ALL
+    SELECT account_id, 200 + coalesce(octet_length(name), 0) + coalesce(octet_length(html), 0) AS bytes FROM partials
     UNION ALL
     SELECT account_id, 200 + coalesce(octet_length(name), 0) + coalesce(octet_length(html_content), 0) AS bytes FROM compliance_templates
     UNION ALL
@@ -121,6 +124,15 @@ describe('the bytes of an account', () => {
     granted(await templates.remove('acct_one', template.template_id));
     same();
     expect(db.prepare('SELECT count(*) FROM template_versions').pluck().get()).toBe(0);
+    const partials = createPartials(setup, templateThreads());
+    const { partial_id: partial } = granted(
+      await partials.create('acct_one', { name: 'head', html: '<p>ü</p>' }),
+    );
+    same();
+    granted(await partials.update('acct_one', partial, { name: 'header', html: '<p>a longer one</p>' }));
+    same();
+    granted(await partials.remove('acct_one', partial));
+    same();
     const isGold: SegmentFilter = { field: 'customFields.plan', op: 'is', value: 'gold' };
     const { segment } = granted(await setup.segments.create('acct_one', { name: 'Gold', filter: isGold }));
     same();

@@ -17,7 +17,7 @@ const sourceOf = (html: string) => ({
   subject: 's',
   html,
   text: null,
-  partials: { p: { html: '{{ name }}', text: null } },
+  partials: { p: '{{ name }}' },
 });
 
 describe('hostile Liquid', () => {

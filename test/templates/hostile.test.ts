@@ -17,7 +17,7 @@ const sourceOf = (html: string) => ({
   subject: 's',
   html,
   text: null,
-  partials: { p: { html: '{{ polluted }}', text: null } },
+  partials: { p: '{{ polluted }}' },
 });
 
 describe('hostile Liquid', () => {
@@ -28,6 +28,30 @@ describe('hostile Liquid', () => {
     if ('values' in copy) expect(copy.values.html?.[0]?.trim()).toMatch(/^(?:\{\})?$/);
     expect(JSON.stringify(copy)).not.toMatch(/root:|function|native code|\[object|NODE_|PATH=/);
   });
+
+  it.each(READING)('reads nothing in a partial: %s', async (html) => {
+    const source = {
+      ...sourceOf('{% include "h" %};{% render "h" %}'),
+      partials: { h: html, p: '{{ polluted }}' },
+    };
+    const [copy] = await threads.render('acct_one', source, [{ variables: VARIABLES, optional: [] }], {
+      whole: true,
+    });
+    if (copy === undefined || 'unrun' in copy) throw new Error('it was not rendered');
+    if ('values' in copy) expect(copy.values.html?.[0]?.trim()).toMatch(/^(?:\{\})?\s*;\s*(?:\{\})?$/);
+    expect(JSON.stringify(copy)).not.toMatch(/root:|function|native code|\[object|NODE_|PATH=/);
+  });
+
+  it.each(['{% render "h" %}', '{% for i in (1..9999) %}{% include "p" %}{% include "h" %}{% endfor %}'])(
+    'ends a partial that contains itself: %s',
+    async (html) => {
+      const source = { ...sourceOf('{% include "h" %}'), partials: { h: html, p: 'x' } };
+      const [copy] = await threads.render('acct_one', source, [{ variables: VARIABLES, optional: [] }], {
+        whole: true,
+      });
+      expect(copy).not.toHaveProperty('values');
+    },
+  );
 
   it('fails the copies that take too long, and no others', async () => {
     const html =

@@ -153,6 +153,13 @@ export async function startFull(options: InstallationOptions = {}) {
     syntax: 'liquid',
     mjml: '<mjml><mj-body></mj-body></mjml>',
   });
+  tables.partials.insert({
+    account_id: ACCOUNT,
+    partial_id: ids.make('partial'),
+    name: 'header',
+    html: '<p>Hello</p>',
+    ...times,
+  });
   tables.complianceTemplates.insert({
     ...template,
     template_id: 'ctemplate_one',

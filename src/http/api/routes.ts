@@ -29,6 +29,7 @@ import type { Context } from '../../store/context.ts';
 import { NO_ACCOUNT } from '../../store/readers/reads.ts';
 import { createSuppressionList } from '../../suppression/list.ts';
 import { createComplianceTemplates } from '../../templates/compliance-templates.ts';
+import { createPartials } from '../../templates/partials.ts';
 import { createTemplates } from '../../templates/templates.ts';
 import type { TemplateThreads } from '../../templates/thread/threads.ts';
 import type { Webhooks } from '../../webhooks/service.ts';
@@ -56,6 +57,7 @@ import { domainRoutes } from './domains/domains.ts';
 import { inboxRoutes } from './inbox.ts';
 import { installationRoutes } from './installation.ts';
 import { mediaRoutes } from './media.ts';
+import { partialRoutes } from './partials.ts';
 import { queueRoutes } from './queue/queue.ts';
 import { queueChangeRoutes } from './queue/queue-changes.ts';
 import { reputationRoutes } from './reputation.ts';
@@ -157,6 +159,7 @@ function operations(context: Context, services: ApiServices): Route[] {
       tests: createTestMessages(context, services.acceptance),
       sending: services.campaignSending,
     }),
+    ...partialRoutes({ partials: createPartials(context, services.threads) }),
     ...mediaRoutes(context, services),
     ...complianceTemplateRoutes(context, { complianceTemplates }),
     ...campaignRoutes({ ...services, sending: services.campaignSending, account: tables.accounts.get }),

@@ -10,7 +10,8 @@ import { MAX_MJML_SOURCE } from '../../mail/mjml.ts';
 import { renderLiquidContent } from '../../sending/render/render-liquid.ts';
 import { checkValues, collectFaults } from '../../sending/request.ts';
 import type { Context } from '../../store/context.ts';
-import { compileMjml, type LiquidContent, readLiquid } from '../../templates/liquid.ts';
+import { compileMjml, readLiquid } from '../../templates/liquid.ts';
+import { withPartials } from '../../templates/partials.ts';
 import { MAX_PREVIEW, renderPreviewInSteps } from '../../templates/preview.ts';
 import { findTemplate, type TemplateContent } from '../../templates/templates.ts';
 import type { TemplateThreads } from '../../templates/thread/threads.ts';
@@ -79,12 +80,14 @@ export function templatePreviewRoutes(
   /** Renders Liquid: variables without a value are empty. */
   async function rendered(
     accountId: string,
-    source: LiquidContent,
+    source: TemplateContent,
     values: Readonly<Record<string, unknown>>,
   ): Promise<{ content: TemplateContent; missing: string[] } | Refusal> {
-    const read = await readLiquid(threads, accountId, source);
+    const complete = withPartials(tables, accountId, { ...source, liquid: {} });
+    if (isRefusal(complete)) return complete;
+    const read = await readLiquid(threads, accountId, complete);
     if (isRefusal(read)) return read;
-    const content = await renderLiquidContent(threads, accountId, source, values, () => true);
+    const content = await renderLiquidContent(threads, accountId, complete, values, () => true);
     if (isRefusal(content)) return content;
     return { content, missing: read.names.filter((name) => !hasValue(values, name.split('.'))) };
   }
@@ -176,7 +179,7 @@ export function templatePreviewRoutes(
         };
         const known = { ...values, ...(contact === null ? {} : contactVariables(contact)) };
         const isLiquid = (body.syntax ?? template?.syntax) === 'liquid';
-        const liquid = isLiquid ? await rendered(accountId, { ...source, liquid: {} }, known) : null;
+        const liquid = isLiquid ? await rendered(accountId, source, known) : null;
         if (isRefusal(liquid)) return liquid;
         const preview = await inSlices(
           renderPreviewInSteps(tables, accountId, {

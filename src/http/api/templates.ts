@@ -8,10 +8,10 @@ import { MAX_VERSIONS, type TemplateRow, type TemplateVersionHead } from '../../
 import {
   presentTemplate,
   readDesign,
+  type StoredTemplate,
   subjectTemplateFault,
   type Templates,
   templateWarnings,
-  type UpdatedTemplate,
 } from '../../templates/templates.ts';
 import { mapResult, Reply, type Route, routesOf } from '../route.ts';
 import { definedFields, line, lines, resourceName } from './fields.ts';
@@ -313,7 +313,7 @@ function present(row: TemplateRow) {
   return { template: presentTemplate(row) };
 }
 
-function withWarnings(row: TemplateRow & Partial<UpdatedTemplate>): Reply {
+function withWarnings(row: TemplateRow & Partial<StoredTemplate>): Reply {
   return new Reply({ data: present(row) }, { warnings: templateWarnings(row) });
 }
 

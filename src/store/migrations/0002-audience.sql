@@ -534,3 +534,26 @@ WHERE ready = 0 AND lane = 1 AND EXISTS (
   SELECT 1 FROM messages m WHERE m.seq = queue.seq AND m.status_code = 2
     AND m.expires_at > coalesce(queue.due_before_hold, queue.due_at)
     AND (m.expires_at - coalesce(queue.due_before_hold, queue.due_at)) % 1000 = 0);
+
+-- Partials of templates in Liquid (templates/partials).
+CREATE TABLE partials (
+  seq        INTEGER PRIMARY KEY AUTOINCREMENT,
+  partial_id TEXT NOT NULL UNIQUE,
+  account_id TEXT NOT NULL REFERENCES accounts (account_id),
+  name       TEXT NOT NULL,
+  html       TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  UNIQUE (account_id, name)
+) STRICT;
+CREATE INDEX partials_by_account ON partials (account_id, seq);
+CREATE TRIGGER partials_bytes_insert AFTER INSERT ON partials BEGIN
+  INSERT INTO stored_bytes VALUES (NEW.account_id, 200 + coalesce(octet_length(NEW.name), 0) + coalesce(octet_length(NEW.html), 0))
+  ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER partials_bytes_update AFTER UPDATE OF name, html ON partials BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (200 + coalesce(octet_length(OLD.name), 0) + coalesce(octet_length(OLD.html), 0) - (200 + coalesce(octet_length(NEW.name), 0) + coalesce(octet_length(NEW.html), 0))) WHERE account_id = NEW.account_id;
+END;
+CREATE TRIGGER partials_bytes_delete AFTER DELETE ON partials BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (200 + coalesce(octet_length(OLD.name), 0) + coalesce(octet_length(OLD.html), 0)) WHERE account_id = OLD.account_id;
+END;

@@ -52,6 +52,7 @@ export const TABLE_READS = {
   hygiene: ['addresses', 'findings'],
   subscriptions: ['list', 'ofContact'],
   subscriptionGroups: ['list'],
+  partials: ['list'],
   templates: ['list'],
   complianceTemplates: ['list'],
   campaigns: ['list'],

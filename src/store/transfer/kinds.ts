@@ -91,6 +91,11 @@ export const TRANSFER_KINDS = {
       },
     },
   },
+  partial: {
+    table: 'partials',
+    where: 't.account_id = @accountId',
+    order: 't.seq',
+  },
   template: {
     table: 'templates',
     where: 't.account_id = @accountId',

@@ -91,6 +91,7 @@ export const COLUMNS_NOT_EXPORTED: Readonly<Record<string, string>> = {
   'dkim_keys.key_id': 'a number of this database',
   'moved_messages.bounced': 'a copy of a report is recorded once in each installation',
   'moved_messages.complained': 'a copy of a report is recorded once in each installation',
+  'partials.seq': 'a number of this database',
   'media.seq': 'a number of this database',
   'media_contents.seq': 'a number of this database',
   'segments.seq': 'a number of this database',

@@ -153,6 +153,17 @@ describe('group, template and campaign', () => {
     expect(await shell.json('template', 'list', ...on)).toEqual([]);
   });
 
+  it('are partials, too', async () => {
+    const on = ['--account', 'acct_one', '--json'];
+    const created = await shell.json('partial', 'create', '--name', 'head', '--html', shell.file, ...on);
+    expect(created).toMatchObject({ name: 'head', html: expect.stringContaining('[data]') });
+    await shell.json('partial', 'update', created.partialId, '--name', 'top', ...on);
+    expect(await shell.json('partial', 'list', ...on)).toMatchObject([{ name: 'top', bytes: created.bytes }]);
+    expect(await shell.json('partial', 'show', created.partialId, ...on)).toMatchObject({ name: 'top' });
+    await shell.json('partial', 'delete', created.partialId, ...on);
+    expect(await shell.json('partial', 'list', ...on)).toEqual([]);
+  });
+
   it('note that a list is not complete', async () => {
     const on = ['--account', 'acct_one'];
     for (const name of ['One', 'Two']) {
