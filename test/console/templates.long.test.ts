@@ -3,6 +3,7 @@ import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ApiClient } from '../support/api-client.ts';
 import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
+import { png } from '../support/images.ts';
 import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
 import { answerQuestions, chooseAccount, HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
 
@@ -41,6 +42,38 @@ afterAll(async () => {
 });
 
 describe('Templates', () => {
+  it('shows the images of the account in the preview, and none of other hosts', async () => {
+    const { data } = await client.call<{ media: { url: string } }>('POST', '/web-setup/media?name=logo', {
+      rawBody: png({ width: 30, height: 20 }),
+      headers: { 'Content-Type': 'image/png' },
+    });
+    const window = await open.member(client, 'viewer', DESKTOP);
+    const { page, context } = window;
+    const answered: string[] = [];
+    page.on('response', (response) => answered.push(response.url()));
+    const { template } = (
+      await client.post<{ template: { templateId: string } }>('/web-setup/templates', {
+        name: 'Images',
+        subject: 'Images',
+        html: `<img id="own" src="${data.media.url}"><img id="other" src="${daemon.consoleUrl.replace('localhost', '127.0.0.1')}/other.png">${FOOTER}`,
+      })
+    ).data;
+    await open.visit(window, `templates/${template.templateId}`, client);
+    const frame = page.frameLocator('iframe');
+    await frame.locator('#own').waitFor();
+    const width = () => frame.locator('#own').evaluate((image) => Number(Reflect.get(image, 'naturalWidth')));
+    await expect.poll(width).toBe(30);
+    const other = await frame
+      .locator('#other')
+      .evaluate((image) => Number(Reflect.get(image, 'naturalWidth')));
+    expect(other).toBe(0);
+    expect(answered.filter((url) => url.includes('/images/'))).toEqual([
+      expect.stringContaining(`${daemon.consoleUrl}/console/images/`),
+    ]);
+    expect(answered.filter((url) => url.includes('other.png'))).toEqual([]);
+    await context.close();
+  });
+
   it('creates a template by keyboard, with the code next to its preview', async () => {
     const window = await open.member(client, 'author', DESKTOP);
     const { page, context, consoleErrors } = window;

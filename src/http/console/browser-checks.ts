@@ -42,21 +42,31 @@ export function pageHeaders(): Middleware {
   };
 }
 
+/** The path of images of accounts within the console. */
+export const IMAGE_PATH = '/console/images/';
+
 /** The header that requests of the application have. Other origins cannot send it without a preflight request. */
 export const CONSOLE_HEADER = 'x-postrider-console';
 
 /**
  * Refuses requests that pages of other origins caused: changes without CONSOLE_HEADER, and requests whose Sec-Fetch-Site
- * or Origin names another origin. `url`: the origin of the console.
+ * or Origin names another origin; except for images, which need no session, and which frames of previews show: they are
+ * isolated, and have no origin. `url`: the origin of the console.
  */
 export function requestOrigin(url: () => string): Middleware {
   return (ctx, next) => {
     const { requestId }: RequestState = ctx.state;
+    if (isImage(ctx.req)) return next();
     const message = faultOf(ctx.req, url());
     if (message === null) return next();
     respond(ctx, refusalResponse(refuse('INSUFFICIENT_SCOPE', message), requestId));
     return undefined;
   };
+}
+
+function isImage({ method, url = '', headers }: IncomingMessage): boolean {
+  const isRead = method === 'GET' || method === 'HEAD';
+  return isRead && url.startsWith(IMAGE_PATH) && headers['sec-fetch-dest'] === 'image';
 }
 
 function faultOf({ method, headers }: IncomingMessage, url: string): string | null {

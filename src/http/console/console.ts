@@ -40,7 +40,7 @@ import { type AccessRule, type ConsoleAccess, createConsoleAccess } from './acce
 import { attentionRoutes } from './attention-routes.ts';
 import { auditRoutes } from './audit-routes.ts';
 import { createAuditing } from './auditing.ts';
-import { isNavigation, pageHeaders, requestOrigin } from './browser-checks.ts';
+import { IMAGE_PATH, isNavigation, pageHeaders, requestOrigin } from './browser-checks.ts';
 import type { ConsoleRoute } from './console-route.ts';
 import { type ConsoleCookie, sessionCookie } from './cookies.ts';
 import { credentialRoutes } from './credential-routes.ts';
@@ -339,10 +339,10 @@ function imageOperation(files: MediaFiles): Operation {
   return {
     method: 'GET',
     operationId: 'getConsoleImage',
-    path: '/console/images/{file}',
+    path: `${IMAGE_PATH}{file}`,
     handler: async ({ params, req, res, requestId }) => {
       const media = files.find(linkOfFileName(params['file'] ?? ''));
-      const headers = media === null ? null : mediaHeaders(media);
+      const headers = media === null ? null : { ...mediaHeaders(media), ...SHOWN_IN_FRAMES };
       if (media !== null && headers !== null && matchesTag(req.headers['if-none-match'], headers.ETag))
         return { status: 304, contentType: '', body: '', headers };
       if (media !== null && headers !== null && req.method === 'HEAD') {
@@ -367,6 +367,9 @@ function imageOperation(files: MediaFiles): Operation {
     },
   };
 }
+
+/** Frames of previews have no origin. */
+const SHOWN_IN_FRAMES = { 'Cross-Origin-Resource-Policy': 'cross-origin' } as const;
 
 /** The files of the application, for every path that is not one of `operations`, and for navigation to any page. */
 function staticFiles(directory: string, operations: readonly NamedOperation[]): Middleware {

@@ -2,17 +2,22 @@ import { LRUCache } from 'lru-cache';
 import * as z from 'zod';
 import { MINUTE } from '../../core/clock.ts';
 import { refuse } from '../../core/refusal.ts';
-import type { Runtime } from '../../core/runtime.ts';
+import { linkOfFileName, mediaFileName } from '../../media/files.ts';
+import type { Context } from '../../store/context.ts';
+import type { Tables } from '../../store/tables.ts';
+import { MEDIA_ROUTE } from '../public/media.ts';
 import { refusalResponse } from '../responses.ts';
 import type { HttpResponse } from '../route.ts';
 import type { Handler, RoutedRequest } from '../router.ts';
 import { type ConsoleAccess, PAGE_TOKEN_HEADER } from './access.ts';
+import { IMAGE_PATH } from './browser-checks.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
 
 /*
  * `/console/previews`: HTML of a message or of a preview as a document for a frame with another policy: the policy of the
  * page would apply to HTML that the page inserts itself. It is kept in memory for a few minutes, for the person who sent
- * it. Its address contains a random id, which only the page that sent it has: a frame sends the cookie, but no page token.
+ * it. Its address contains a random id, which only the page that sent it has: a frame sends the cookie, but no page token. The
+ * addresses of the account's own images are replaced by those within the console; nothing else is loaded.
  */
 
 interface StoredPreview {
@@ -45,7 +50,7 @@ const ID_BYTES = 16;
 
 /** The operations: to store the HTML, and to read it, which `frameHandler` turns into a page. */
 export function previewRoutes(
-  { random }: Pick<Runtime, 'random'>,
+  { random, tables }: Pick<Context, 'random' | 'tables'>,
   { access }: { access: ConsoleAccess },
 ): {
   create: ConsoleRoute;
@@ -67,7 +72,7 @@ export function previewRoutes(
           personId,
           pool: operator ? 'operators' : 'members',
           holder: operator ? personId : caller.accountId,
-          html: body.html,
+          html: withOwnImages(tables, caller.accountId, body.html),
         });
         return { id };
       },
@@ -155,13 +160,35 @@ function sizeOf({ html }: StoredPreview): number {
 
 /**
  * The headers of a frame. The policy forbids scripts, forms and everything from other hosts, such as images that would count
- * as opens; `sandbox` isolates it from the origin of the console.
+ * as opens; `sandbox` isolates it from the origin of the console, which therefore answers it with images only.
  */
 const FRAME_HEADERS: Readonly<Record<string, string>> = {
   'Content-Security-Policy':
-    "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
+    "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data: 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
   'X-Frame-Options': 'SAMEORIGIN',
 };
+
+const IMAGE_ADDRESS = new RegExp(
+  `https?://[^\\s"'<>()/]{1,255}/${MEDIA_ROUTE}/([A-Za-z0-9]{43}\\.[a-z]{3,4})(?![A-Za-z0-9./])`,
+  'g',
+);
+/** Different images of a preview; further ones are not shown. */
+const MAX_IMAGES = 200;
+
+/** HTML with the addresses within the console of the account's images: their links identify them, under any host. */
+function withOwnImages({ media }: Tables, accountId: string, html: string): string {
+  const isOwn = new Map<string, boolean>();
+  return html.replaceAll(IMAGE_ADDRESS, (address, file: string) => {
+    let own = isOwn.get(file);
+    if (own === undefined) {
+      if (isOwn.size >= MAX_IMAGES) return address;
+      const found = media.byLink(linkOfFileName(file));
+      own = found !== null && found.account_id === accountId && mediaFileName(found) === file;
+      isOwn.set(file, own);
+    }
+    return own ? `${IMAGE_PATH}${file}` : address;
+  });
+}
 
 /** `content`: the handler that reads the HTML. */
 export function frameHandler(content: Handler): Handler {

@@ -21,6 +21,59 @@ describe('/console/previews', () => {
     expect(page.headers.get('content-security-policy')).toMatch(/^sandbox; default-src 'none'; /);
   });
 
+  it('has the images of the account from the console, and no others', async () => {
+    const upload = async (account: string) => {
+      const link = test.ids.token();
+      const content = test.tables.media.insertContent({
+        account_id: account,
+        hash: Buffer.alloc(32, account === test.account ? 1 : 2),
+        state: 'stored',
+        type: 'image/png',
+        width: 1,
+        height: 1,
+        frames: 1,
+        size: 3,
+      });
+      test.tables.media.insertPart(content, 0, Buffer.from('png'));
+      const fields = { name: 'logo', alt: '', created_at: 0, updated_at: 0 };
+      test.tables.media.insert({
+        ...fields,
+        media_id: test.ids.make('media'),
+        account_id: account,
+        content_seq: content,
+        link,
+      });
+      return link;
+    };
+    const [own, other] = [await upload(test.account), await upload(test.other)];
+    const html = [
+      `<img src="https://links.example.com/m/${own}.png">`,
+      `<table background='http://track.mail.test:8080/m/${own}.png' style="background:url(https://x/m/${own}.png)">`,
+      `<img src="https://links.example.com/m/${own}.gif">`,
+      `<img src="https://links.example.com/m/${other}.png">`,
+      '<img src="https://elsewhere.example/pixel.png">',
+    ];
+    const { data } = await operator.post('/console/previews', { html: html.join('\n') }, test.account);
+    const page = await fetch(`${test.base}/console/previews/${String(data['id'])}`, {
+      headers: { Cookie: operator.cookie, 'Sec-Fetch-Dest': 'iframe', 'Sec-Fetch-Site': 'same-origin' },
+    });
+    const image = `/console/images/${own}.png`;
+    expect((await page.text()).split('\n')).toEqual([
+      `<img src="${image}">`,
+      `<table background='${image}' style="background:url(${image})">`,
+      ...html.slice(2),
+    ]);
+    // The frame is of no origin.
+    const asFrame = { 'Sec-Fetch-Dest': 'image', 'Sec-Fetch-Site': 'cross-site' };
+    const shown = await fetch(`${test.base}${image}`, { headers: asFrame });
+    expect(shown.status).toBe(200);
+    expect(shown.headers.get('cross-origin-resource-policy')).toBe('cross-origin');
+    const read = { ...asFrame, 'Sec-Fetch-Dest': 'empty' };
+    expect((await fetch(`${test.base}${image}`, { headers: read })).status).toBe(403);
+    for (const path of ['/console/session', '/console/api/web-setup/templates'])
+      expect((await fetch(`${test.base}${path}`, { headers: asFrame })).status).toBe(403);
+  });
+
   it('shows a preview to the person who created it, in a frame only', async () => {
     const { data } = await operator.post('/console/previews', { html: '<p>Secret</p>' }, test.account);
     const path = `/console/previews/${String(data['id'])}`;
