@@ -27,6 +27,7 @@ import { pageKeysOf } from '../http/page-keys.ts';
 import { createHttpServer } from '../http/server.ts';
 import { registerListenerCertificates } from '../smtp/certificate.ts';
 import type { SmtpListener } from '../smtp/listener.ts';
+import { createLinkChecks } from '../templates/checks/link-checks.ts';
 import type { DaemonBackups } from './backups.ts';
 import { GRACE_MS, logListener } from './context.ts';
 import type { DaemonDelivery } from './delivery.ts';
@@ -122,9 +123,17 @@ export async function startHttp(base: DaemonBase, parts: HttpParts) {
     machine: thisMachine,
   });
   const publicUrl = publicPages.url();
+  const linkChecks = createLinkChecks({
+    resolver: parts.resolver,
+    monotonic,
+    userAgent: `Postrider/${programVersion()} (link check)`,
+    isOwnHost: (host) => linkHosts.statusOf(host) !== null,
+  });
+  onStop(() => linkChecks.close());
   const routes = apiRoutes(base, {
     ...parts,
     doctor,
+    linkChecks,
     backups: backups.schedule,
     storageRefusal: parts.pressure.storageRefusal,
     firstOutcome: delivery.firstOutcome,

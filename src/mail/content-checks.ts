@@ -7,8 +7,8 @@ import { trackVisibility, VISIBILITY_ATTRIBUTES } from './html/visibility.ts';
 import { type HtmlVisitor, VOID_ELEMENTS, walkHtmlInSteps } from './html/walk.ts';
 
 /*
- * What is probably wrong with content, from its rendered form. Links are not opened. Style sheets are not read: what only they
- * determine is not checked.
+ * What is probably wrong with content, from its rendered form. Links are not opened (templates/checks). Style sheets are not
+ * read: what only they determine is not checked.
  */
 
 export type CheckLevel = 'ok' | 'warn' | 'bad';
@@ -22,7 +22,10 @@ interface CheckText {
   remedy: string;
 }
 
-/** All checks, in the order in which a person corrects the content. The console has these texts in its languages. */
+/**
+ * All checks, in the order in which a person corrects the content. The console has these texts in its languages. Those that open
+ * addresses are made on request.
+ */
 export const CONTENT_CHECKS = {
   subject: {
     level: 'bad',
@@ -84,11 +87,53 @@ export const CONTENT_CHECKS = {
     problem: 'Links of URL shorteners ({count}): {where}.',
     remedy: 'Filters distrust them: use the address of the destination.',
   },
+  linksGone: {
+    level: 'bad',
+    ok: 'Links that were opened: {count}.',
+    problem: 'Links to pages that do not exist ({count}): {where}.',
+    remedy: 'Correct or remove them.',
+  },
+  linksUnreachable: {
+    level: 'warn',
+    ok: null,
+    problem: 'Links to sites that fail or cannot be reached ({count}): {where}.',
+    remedy: 'Open them in a browser before you send.',
+  },
   images: {
     level: 'bad',
     ok: 'Images with a complete address: {count}.',
     problem: 'Images that cannot be loaded ({count}): {where}.',
     remedy: 'Enter addresses that begin with https://.',
+  },
+  imagesGone: {
+    level: 'bad',
+    ok: 'Images that were found: {count}.',
+    problem: 'Images that do not exist, or are no images ({count}): {where}.',
+    remedy: 'Correct the addresses, or upload them.',
+  },
+  imagesUnreachable: {
+    level: 'warn',
+    ok: null,
+    problem: 'Images that cannot be loaded now ({count}): {where}.',
+    remedy: 'Open them in a browser before you send.',
+  },
+  imagesLarge: {
+    level: 'warn',
+    ok: null,
+    problem: 'Images above 1 MB ({count}): {where}.',
+    remedy: 'Use smaller ones: they load slowly on phones.',
+  },
+  linksSkipped: {
+    level: 'warn',
+    ok: 'Addresses that are not opened, as they have variables or lead to this server: {count}.',
+    problem: '',
+    remedy: '',
+  },
+  linksUnopened: {
+    level: 'warn',
+    ok: null,
+    problem: 'Addresses that were not opened ({count}): there are too many, or the time was over.',
+    remedy: 'Check again in a few minutes.',
   },
   alternatives: {
     level: 'warn',
@@ -190,40 +235,55 @@ export function* checkContentInSteps(
   const unknown = missing.filter((name) => !CONTACT_FIELDS.has(name.split('.', 1)[0] ?? ''));
   yield;
   const checks = [
-    check('subject', subject.trim() === '' ? [''] : []),
-    check('capitals', isInCapitals(subject) ? [subject] : []),
-    check('punctuation', excessiveMarks(subject)),
-    check('optOut', required.map(braced)),
-    check('values', unknown.map(braced)),
-    check('leftovers', leftovers),
-    check(
+    contentCheck('subject', subject.trim() === '' ? [''] : []),
+    contentCheck('capitals', isInCapitals(subject) ? [subject] : []),
+    contentCheck('punctuation', excessiveMarks(subject)),
+    contentCheck('optOut', required.map(braced)),
+    contentCheck('values', unknown.map(braced)),
+    contentCheck('leftovers', leftovers),
+    contentCheck(
       'links',
       addresses.filter((address) => !isWholeLink(address)),
       links.length,
     ),
-    check(
+    contentCheck(
       'linksEncrypted',
       addresses.filter((address) => /^http:/i.test(address)),
     ),
-    check(
+    contentCheck(
       'linkTexts',
       links.filter(showsOtherSite).map(({ href, text }) => `${text.trim()} → ${href}`),
     ),
-    check('shorteners', addresses.filter(isShortened)),
-    check(
+    contentCheck('shorteners', addresses.filter(isShortened)),
+    contentCheck(
       'images',
       sources.filter((address) => !isWholeImage(address)),
       sources.length,
     ),
-    check(
+    contentCheck(
       'alternatives',
       examined.images.filter(({ alt }) => alt === undefined).map(({ src }) => src),
     ),
-    check('contrast', examined.faint, 0, examined.faintCount),
-    check('size', bytes > CLIPPED_BYTES ? [''] : [], bytes),
+    contentCheck('contrast', examined.faint, 0, examined.faintCount),
+    contentCheck('size', bytes > CLIPPED_BYTES ? [''] : [], bytes),
   ].filter((each) => each !== null);
   const shown = content.html === '' ? content.text.slice(0, 10 * MAX_PREVIEW_TEXT) : examined.beginning;
   return { checks, previewText: visible(shown).slice(0, MAX_PREVIEW_TEXT) };
+}
+
+/** The addresses of links and images, trimmed, in order. */
+export interface ContentAddresses {
+  links: string[];
+  images: string[];
+}
+
+/** The addresses in HTML, without the examples of a preview, in steps. */
+export function* addressesInSteps(html: string): Work<ContentAddresses> {
+  const { links, images } = yield* examineInSteps(html);
+  return {
+    links: links.map(({ href }) => href).filter((address) => !EXAMPLE.test(address)),
+    images: images.map(({ src }) => src),
+  };
 }
 
 function* examineInSteps(html: string): Work<Examined> {
@@ -275,7 +335,7 @@ function visible(text: string, isTrimmed = true): string {
 }
 
 /** Null: nothing is reported. `where`: what is wrong, at least the first. `checked`: how many were checked. */
-function check(
+export function contentCheck(
   id: ContentCheckId,
   where: readonly string[],
   checked = 0,

@@ -28,6 +28,7 @@ import { createTestMessages } from '../../sending/test-messages.ts';
 import type { Context } from '../../store/context.ts';
 import { NO_ACCOUNT } from '../../store/readers/reads.ts';
 import { createSuppressionList } from '../../suppression/list.ts';
+import type { LinkChecks } from '../../templates/checks/link-checks.ts';
 import { createComplianceTemplates } from '../../templates/compliance-templates.ts';
 import { createPartials } from '../../templates/partials.ts';
 import { createTemplates } from '../../templates/templates.ts';
@@ -104,6 +105,7 @@ export interface ApiServices extends SendServices {
   campaigns: Campaigns;
   campaignSending: CampaignSending;
   threads: TemplateThreads;
+  linkChecks: Pick<LinkChecks, 'check'>;
   sequences: Sequences;
   media: Media;
   delivery: Pick<Delivery, 'announce' | 'firstOutcome' | 'controls' | 'waits' | 'readAgain'>;
@@ -151,7 +153,7 @@ function operations(context: Context, services: ApiServices): Route[] {
     ...statisticsRoutes(context),
     ...reputationLimitRoutes(context, services),
     ...reputationRoutes(context, { spamRates: createSpamRates(context) }),
-    ...templatePreviewRoutes(context, { ...audience, threads: services.threads }),
+    ...templatePreviewRoutes(context, { ...audience, ...services }),
     ...templateStarterRoutes(context),
     ...templateRoutes({ templates: createTemplates(context, mayAdd, services.threads) }),
     ...testMessageRoutes(context, {

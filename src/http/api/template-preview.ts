@@ -10,6 +10,7 @@ import { MAX_MJML_SOURCE } from '../../mail/mjml.ts';
 import { renderLiquidContent } from '../../sending/render/render-liquid.ts';
 import { checkValues, collectFaults } from '../../sending/request.ts';
 import type { Context } from '../../store/context.ts';
+import type { LinkChecks } from '../../templates/checks/link-checks.ts';
 import { compileMjml, readLiquid } from '../../templates/liquid.ts';
 import { withPartials } from '../../templates/partials.ts';
 import { MAX_PREVIEW, renderPreviewInSteps } from '../../templates/preview.ts';
@@ -70,26 +71,34 @@ function hasValue(values: Readonly<Record<string, unknown>>, path: readonly stri
 /** `POST /web-setup/templates/preview`: content as a recipient would see it, without sending it. */
 export function templatePreviewRoutes(
   { tables }: Pick<Context, 'tables'>,
-  { contacts, threads }: { contacts: Pick<Contacts, 'get'>; threads: TemplateThreads },
+  {
+    contacts,
+    threads,
+    linkChecks,
+  }: { contacts: Pick<Contacts, 'get'>; threads: TemplateThreads; linkChecks: Pick<LinkChecks, 'check'> },
 ): Route[] {
   /** The html of MJML in the request; undefined: there is none. */
   async function compiled(accountId: string, mjml: string | null | undefined) {
     return isAbsent(mjml) ? undefined : compileMjml(threads, accountId, mjml);
   }
 
-  /** Renders Liquid: variables without a value are empty. */
+  /** Renders Liquid: variables without a value are empty. `written`: the source of the html and of its partials. */
   async function rendered(
     accountId: string,
     source: TemplateContent,
     values: Readonly<Record<string, unknown>>,
-  ): Promise<{ content: TemplateContent; missing: string[] } | Refusal> {
+  ): Promise<{ content: TemplateContent; missing: string[]; written: string } | Refusal> {
     const complete = withPartials(tables, accountId, { ...source, liquid: {} });
     if (isRefusal(complete)) return complete;
     const read = await readLiquid(threads, accountId, complete);
     if (isRefusal(read)) return read;
     const content = await renderLiquidContent(threads, accountId, complete, values, () => true);
     if (isRefusal(content)) return content;
-    return { content, missing: read.names.filter((name) => !hasValue(values, name.split('.'))) };
+    return {
+      content,
+      missing: read.names.filter((name) => !hasValue(values, name.split('.'))),
+      written: [source.html, ...Object.values(complete.liquid ?? {})].join('\n'),
+    };
   }
 
   return [
@@ -124,6 +133,12 @@ export function templatePreviewRoutes(
               'Language tag of the recipient, in whose language the footer is. Default: the contact.',
             ),
           templateVariables: z.record(z.string().max(1000), z.unknown()).nullish(),
+          checkLinks: z
+            .boolean()
+            .nullish()
+            .describe(
+              'Whether links and images are opened, at most 30 of each, which takes up to 20 s. Not opened are addresses with variables.',
+            ),
         })
         .meta({ id: 'TemplatePreviewInput' }),
       example: {
@@ -193,7 +208,15 @@ export function templatePreviewRoutes(
           accountId,
         );
         const shown = liquid === null ? preview : { ...preview, missing: liquid.missing };
-        return { ...shown, ...(await inSlices(checkContentInSteps(shown), accountId)) };
+        const checked = await inSlices(checkContentInSteps(shown), accountId);
+        const opened =
+          body.checkLinks === true
+            ? await linkChecks.check(accountId, {
+                html: shown.html,
+                source: liquid?.written ?? source.html,
+              })
+            : [];
+        return { ...shown, ...checked, checks: [...checked.checks, ...opened] };
       },
     }),
   ];

@@ -137,4 +137,21 @@ describe('a preview', () => {
     };
     expect((await api.post<Preview>(PATH, repeated)).data.bytes).toBe(0);
   });
+
+  it('opens links on request only, none of a private network or with a value', async () => {
+    const api = await daemon.account('Links');
+    const content = {
+      html: `<a href="http://127.0.0.1/">a</a><a href="https://shop.test/{{orderId}}">b</a>${FOOTER}`,
+      templateVariables: { orderId: '7' },
+    };
+    const opened = async (more: object) =>
+      (await api.post<Preview>(PATH, { ...content, ...more })).data.checks
+        .filter(({ id }) => /^links.+/.test(id) && id !== 'linksEncrypted')
+        .map(({ id, level, where }) => [id, level, where]);
+    expect(await opened({})).toEqual([]);
+    expect(await opened({ checkLinks: true })).toEqual([
+      ['linksGone', 'bad', ['http://127.0.0.1/ (DNS)']],
+      ['linksSkipped', 'ok', undefined],
+    ]);
+  });
 });

@@ -1,11 +1,15 @@
 import type { ComponentChildren } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
 import type { AudienceResponse } from '../../../http/console/figure-routes.ts';
+import { ApiError, operate } from '../../api.ts';
 import type { Data } from '../../data.ts';
 import type { DataOf } from '../../operations.ts';
+import { Button } from '../../parts/button.tsx';
 import { Icon } from '../../parts/icon/icon.tsx';
 import { GMAIL_BYTES, type RenderedMail } from '../../parts/preview/preview.tsx';
-import { Card, type ChipKind, STATE_ICONS } from '../../parts.tsx';
+import { Card, type ChipKind, Failure, STATE_ICONS } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
+import { useMember } from '../../session.ts';
 import { type Texts, useTexts } from '../../texts.ts';
 import { hasAudience } from './audience.tsx';
 import type { Choices } from './draft-saver.ts';
@@ -33,6 +37,7 @@ export function Checks({ choices, rendered, domains, audience, step }: ChecksPro
   const { t } = texts;
   const { href } = useNavigation();
   const { templateId, from = '', scheduledAt } = choices;
+  const opened = useOpenedAddresses(choices, rendered);
   const template =
     templateId === undefined
       ? { address: step('content'), name: t('campaigns.step.content') }
@@ -46,13 +51,16 @@ export function Checks({ choices, rendered, domains, audience, step }: ChecksPro
     ...(templateId === undefined
       ? [{ kind: 'bad' as const, text: t('check.noTemplate'), link: template }]
       : []),
-    ...(rendered?.preview.checks ?? []).map((each) => ofContent(each, template, step('content'), texts)),
+    ...[...(rendered?.preview.checks ?? []), ...(opened.checks ?? [])].map((each) =>
+      ofContent(each, template, step('content'), texts),
+    ),
   ];
   const isProblem = ({ kind }: Entry) => kind !== 'ok';
   const problems = entries.filter(isProblem);
   const isReading =
     (rendered === null && templateId !== undefined) ||
     (hasAudience(choices) && audience.value === null && audience.error === null);
+  const isOpening = templateId !== undefined && opened.checks === null && opened.error === null;
   return (
     <Card
       title={t('campaigns.checks')}
@@ -60,9 +68,11 @@ export function Checks({ choices, rendered, domains, audience, step }: ChecksPro
         <span role="status" class="small">
           {isReading
             ? t('app.loading')
-            : problems.length === 0
-              ? t('campaigns.checks.ok')
-              : texts.plural('campaigns.checks.problems', problems.length)}
+            : isOpening
+              ? t('check.opening')
+              : problems.length === 0
+                ? t('campaigns.checks.ok')
+                : texts.plural('campaigns.checks.problems', problems.length)}
         </span>
       }
     >
@@ -79,8 +89,51 @@ export function Checks({ choices, rendered, domains, audience, step }: ChecksPro
           </Check>
         ))}
       </ul>
+      {opened.error !== null && <Failure error={opened.error} />}
+      {templateId !== undefined && (
+        <div class="card-body actions">
+          <Button label={t('check.again')} isBusy={isOpening} onClick={opened.again} />
+        </div>
+      )}
     </Card>
   );
+}
+
+/** The checks that the server makes on request only. */
+const ON_REQUEST: ReadonlySet<string> = new Set([
+  'linksGone',
+  'linksUnreachable',
+  'linksSkipped',
+  'linksUnopened',
+  'imagesGone',
+  'imagesUnreachable',
+  'imagesLarge',
+]);
+
+/** What opening the links and images shows; null: it is not known yet. It runs once for the content that is shown. */
+function useOpenedAddresses({ templateId, subject }: Choices, rendered: RenderedMail | null) {
+  const { accountId } = useMember();
+  const [checks, setChecks] = useState<ContentCheck[] | null>(null);
+  const [error, setError] = useState<ApiError | null>(null);
+  const [round, setRound] = useState(0);
+  const content = rendered?.preview.html;
+  useEffect(() => {
+    if (templateId === undefined || content === undefined) return undefined;
+    const abort = new AbortController();
+    setChecks(null);
+    setError(null);
+    const body = { templateId, subject: subject ?? null, checkLinks: true };
+    operate('post', '/web-setup/templates/preview', { account: accountId, body, signal: abort.signal }).then(
+      (preview) => setChecks(preview.checks.filter(({ id }) => ON_REQUEST.has(id))),
+      (failure: unknown) => {
+        if (abort.signal.aborted) return;
+        if (!(failure instanceof ApiError)) throw failure;
+        setError(failure);
+      },
+    );
+    return () => abort.abort();
+  }, [templateId, subject, content, accountId, round]);
+  return { checks, error, again: () => setRound((last) => last + 1) };
 }
 
 function Check({ kind, children }: { kind: ChipKind; children: ComponentChildren }) {
