@@ -49,6 +49,8 @@ export interface CampaignMail
   optional: readonly string[];
   /** The variables of the service that a wording in Liquid uses. */
   service?: readonly string[];
+  /** Tags and metadata in their stored form; absent: none. */
+  labels?: string;
 }
 
 /** Characters of a campaign's variables as JSON, which are inserted for each member. */

@@ -850,6 +850,7 @@ function createCopier(
           trackClicks: mail.trackClicks,
           trackOpens: mail.trackOpens,
           essential: false,
+          labels: mail.labels ?? null,
           now,
           dueAt: now,
         },

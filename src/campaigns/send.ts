@@ -135,6 +135,7 @@ export function createCampaignSending(
       variables: parsed.variables,
       trackClicks,
       trackOpens,
+      ...(parsed.labels === null ? {} : { labels: parsed.labels }),
     };
     const tried = isLiquid(template)
       ? await tryLiquid(sender, audience, parsed, template)

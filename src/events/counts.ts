@@ -5,6 +5,7 @@ import { KNOWN_PROVIDERS, providerOf } from '../mail/providers.ts';
 import type { CampaignCount, ProviderCount } from '../store/campaigns/campaign-counts.ts';
 import type { Stream } from '../store/domains/domains.ts';
 import { type CountedOutcome, hourOf, OTHER_PROVIDER } from '../store/messages/hourly-counts.ts';
+import { readLabels } from '../store/messages/labels.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { ReputationCounter } from '../store/reputation/reputation-counts.ts';
 import type { Tables } from '../store/tables.ts';
@@ -20,10 +21,11 @@ import { MESSAGE_EVENT_TYPES, type MessageEvent } from './event-types.ts';
 /** Counts an accepted message, in the unit of work that stores it. Must not be called for a simulated one. */
 export function countAccepted(
   tables: Tables,
-  mail: { accountId: string; domainId: string; stream: Stream; destination: string },
+  mail: { accountId: string; domainId: string; stream: Stream; destination: string; labels: string | null },
   at: number,
 ): void {
-  const { destination, ...from } = mail;
+  const { destination, labels, ...from } = mail;
+  countTags(tables, mail.accountId, labels, 'accepted', at);
   const provider = providerOf(destination);
   tables.hourlyCounts.add({ hour: hourOf(at), provider, outcome: 'accepted', outcomeClass: '', ...from });
   countReputation(tables, { ...from, provider, source: '' }, 'volume', at);
@@ -48,6 +50,7 @@ export function countMessageEvent(
     domainId: message.domain_id,
     provider: providerOfRecipient(message.recipient),
   };
+  countTags(tables, message.account_id, message.labels, counted.outcome, at);
   tables.hourlyCounts.add({ hour: hourOf(at), stream: message.use_case, ...of, ...counted });
   const counter = reputationCounterOf(event, counted.outcome);
   if (counter !== null)
@@ -57,6 +60,19 @@ export function countMessageEvent(
       counter,
       at,
     );
+}
+
+/** Counts an outcome for each tag of a message. */
+function countTags(
+  tables: Tables,
+  accountId: string,
+  labels: string | null,
+  outcome: CountedOutcome,
+  at: number,
+): void {
+  if (labels === null) return;
+  for (const tag of readLabels(labels).tags ?? [])
+    tables.tagCounts.add({ hour: hourOf(at), accountId, tag, outcome });
 }
 
 /** Counts for the reputation. Providers that are not known are counted together: recipient domains are chosen by callers. */

@@ -1,6 +1,7 @@
 import { iso } from '../core/clock.ts';
 import { withoutNulls } from '../core/without-nulls.ts';
 import type { EventRow } from '../store/messages/events.ts';
+import { readLabels } from '../store/messages/labels.ts';
 import type { EventFields, EventKind } from './event-types.ts';
 import type { MessageContext } from './record.ts';
 
@@ -43,6 +44,7 @@ export function presentEvent(row: EventRow): FeedEvent {
             contactIdentifier: row.recipient_hash,
             subject: row.subject,
           }),
+          ...readLabels(row.labels),
         }),
     ...withoutNulls({ domainId: row.domain_id }),
     ...own,

@@ -61,15 +61,24 @@ type NamedCounts = Map<string, Map<number, OutcomeCounts>>;
  * checkpoint waits for it, whatever the length of the period. `spanOf`: the beginning of the span of an hour.
  */
 function readCounts(
-  { hourlyCounts }: Tables,
-  { from, to, accountId }: { from: number; to: number; accountId?: string | undefined },
+  { hourlyCounts, tagCounts }: Tables,
+  {
+    from,
+    to,
+    accountId,
+    tag,
+  }: { from: number; to: number; accountId?: string | undefined; tag?: string | undefined },
   dimension: CountDimension | null,
   spanOf: (hour: number) => number,
 ): { named: NamedCounts; total: OutcomeCounts } {
   const named: NamedCounts = new Map();
   const total = emptyCounts();
   for (let hour = hourlyCounts.nextHour(from); hour !== null && hour < to; ) {
-    for (const { name, outcome, outcomeClass, messages } of hourlyCounts.sums({ hour, accountId }, dimension))
+    const sums =
+      tag === undefined || accountId === undefined
+        ? hourlyCounts.sums({ hour, accountId }, dimension)
+        : tagCounts.sums({ hour, accountId, tag });
+    for (const { name, outcome, outcomeClass, messages } of sums)
       for (const { outcomes, classes } of [countsAt(named, name, spanOf(hour)), total]) {
         outcomes[outcome] += messages;
         if (outcome !== 'bounced' && outcome !== 'deferred' && outcome !== 'failed') continue;
@@ -136,6 +145,8 @@ export interface SeriesQuery {
   to: number;
   /** Undefined: all accounts, for the operator. */
   accountId?: string | undefined;
+  /** Only messages with this tag, in one series; with an account. */
+  tag?: string | undefined;
 }
 
 /** The counts of one interval, which begins at `at`. */
@@ -163,10 +174,10 @@ export const OTHERS = 'other';
 /** Reads the series of a period. Its time depends on the hours and on the combinations of each, at most 500 per account. */
 export const messageSeries = readQuery(
   'messageSeries',
-  (tables: Tables, { interval, by, from, to, accountId }: SeriesQuery): MessageSeries => {
+  (tables: Tables, { interval, by, from, to, accountId, tag }: SeriesQuery): MessageSeries => {
     const length = interval === 'day' ? DAY : HOUR;
     const period = { from: from - (from % length), to: Math.ceil(to / length) * length };
-    const { named } = readCounts(tables, { ...period, accountId }, by, (hour) => hour - (hour % length));
+    const { named } = readCounts(tables, { ...period, accountId, tag }, by, (hour) => hour - (hour % length));
     return { interval, from: iso(period.from), to: iso(period.to), series: seriesOf(named, by !== null) };
   },
 );

@@ -1,6 +1,7 @@
 import { iso, isoOrNull } from '../core/clock.ts';
 import { withoutNulls } from '../core/without-nulls.ts';
 import type { EventRow } from '../store/messages/events.ts';
+import { readLabels } from '../store/messages/labels.ts';
 import type { MessageFilter, MessagePage } from '../store/messages/message-list.ts';
 import type { AttemptRow, ListedMessage, MessageStatus, ShownStatus } from '../store/messages/messages.ts';
 import { readQuery } from '../store/readers/reads.ts';
@@ -37,6 +38,7 @@ export function presentMessage(row: ListedMessage, reason: string | null = null)
     heldBecause: row.hold_reason,
     scheduledAt: isoOrNull(scheduledAt),
     nextAttemptAt: isLater ? isoOrNull(dueAt) : null,
+    ...readLabels(row.labels),
     createdAt: iso(row.created_at),
     updatedAt: iso(row.updated_at),
   });

@@ -55,6 +55,8 @@ export interface MessageContext {
   /** `email_<md5>`. */
   contactIdentifier?: string | undefined;
   subject?: string;
+  tags?: readonly string[];
+  metadata?: Readonly<Record<string, string>>;
 }
 
 export interface EventWithoutMessage<Kind extends MessageEventKind> {

@@ -9,6 +9,7 @@ import { emailIdentifier } from '../mail/identifier.ts';
 import { MAX_SLOTS } from '../mail/template.ts';
 import type { Context } from '../store/context.ts';
 import type { Stream } from '../store/domains/domains.ts';
+import { readLabels } from '../store/messages/labels.ts';
 import type { QueueKey } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import { isRecipientDetail, type RecipientDetail } from '../suppression/suppression.ts';
@@ -422,6 +423,7 @@ function createRefusalEvents(
         useCase: sender.useCase,
         from: send.from.address,
         subject,
+        ...readLabels(send.labels),
       };
       const perUnit = Math.max(1, Math.floor(UNIT_ROWS / rows));
       for (let at = 0; at < recorded.length; at += perUnit) {

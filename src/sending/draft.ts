@@ -70,7 +70,10 @@ interface Copy {
 /** Refers to no text of the message: it waits for the commit, and texts may have megabytes. */
 export interface Draft {
   sender: Sender;
-  send: Pick<ParsedSend, 'campaignId' | 'groupId' | 'from' | 'trackClicks' | 'trackOpens' | 'essential'>;
+  send: Pick<
+    ParsedSend,
+    'campaignId' | 'groupId' | 'from' | 'trackClicks' | 'trackOpens' | 'essential' | 'labels'
+  >;
   subject: string;
   domain: Checked['domain'];
   copies: Copy[];
@@ -136,9 +139,9 @@ export function createDraft(
     jobId === null
       ? transactionalResult(send, copies, dueAt > now ? dueAt : null)
       : marketingResult(send, copies, jobId, dueAt > now);
-  const { campaignId, groupId, from, trackClicks, trackOpens } = send;
+  const { campaignId, groupId, from, trackClicks, trackOpens, labels } = send;
   const essential = isExempt(sender, send);
-  const fields = { campaignId, groupId, from, trackClicks, trackOpens, essential };
+  const fields = { campaignId, groupId, from, trackClicks, trackOpens, essential, labels };
   const { subject } = rendered;
   return { draft: { sender, send: fields, subject, domain, copies, jobId, data, now, dueAt }, contents };
 }
@@ -233,6 +236,8 @@ export interface NewMail {
   trackClicks: boolean;
   trackOpens: boolean;
   essential: boolean;
+  /** Tags and metadata in their stored form; null: none. */
+  labels: string | null;
   /** Epoch ms of the acceptance. */
   now: number;
   /** Epoch ms of the first attempt. */
@@ -273,6 +278,7 @@ export function storeMessage(
     track_clicks: mail.trackClicks ? 1 : 0,
     track_opens: mail.trackOpens ? 1 : 0,
     essential: mail.essential ? 1 : 0,
+    labels: mail.labels,
     created_at: now,
     // A date that the sender chose does not move with the clock.
     expires_at: (isDue ? options.expiry.acceptedAt() : dueAt) + options.expire[useCase],
@@ -296,7 +302,8 @@ export function storeMessage(
     scheduled_at: isDue ? null : dueAt,
   });
   if (ready !== null) ready.seq = seq;
-  if (!simulated) countAccepted(tables, { accountId, domainId, stream: useCase, destination }, now);
+  if (!simulated)
+    countAccepted(tables, { accountId, domainId, stream: useCase, destination, labels: mail.labels }, now);
   return { seq, leased: granted === null ? null : ready };
 }
 
@@ -382,6 +389,7 @@ export function storeDraft(
         trackClicks: send.trackClicks,
         trackOpens: send.trackOpens,
         essential: send.essential,
+        labels: send.labels,
         now,
         dueAt,
       },

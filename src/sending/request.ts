@@ -7,6 +7,7 @@ import { type Alternative, type Attachment, CONTENT_ID, type Mailbox, MEDIA_TYPE
 import { isUrlList } from '../mail/headers.ts';
 import { isServiceVariable } from '../mail/template.ts';
 import { textFault } from '../mail/text-fault.ts';
+import { writeLabels } from '../store/messages/labels.ts';
 import type { Role } from '../store/messages/messages.ts';
 import type { TemplateSource } from '../templates/templates.ts';
 
@@ -31,6 +32,8 @@ export interface MailRequest {
   enableOpenTracking?: boolean | undefined;
   /** ISO 8601. */
   scheduledAt?: string | undefined;
+  tags?: string[] | undefined;
+  metadata?: Record<string, string> | undefined;
 }
 
 export interface SendRequest extends MailRequest {
@@ -75,6 +78,8 @@ export interface ParsedMail {
   trackOpens: boolean;
   /** Epoch ms; null: now. */
   scheduledAt: number | null;
+  /** Tags and metadata in their stored form (store/messages/labels); null: none. */
+  labels: string | null;
   /** Sentences about fields without effect. */
   warnings: string[];
 }
@@ -151,6 +156,7 @@ export function parseMail(request: MailRequest, now: number, fault: Fault): Pars
   const variables = request.templateVariables ?? {};
   checkVariables(variables, fault);
   const scheduledAt = parseSchedule(request.scheduledAt, now, fault);
+  const labels = parseLabels(request, fault);
   if (from === null) return null;
   return {
     from,
@@ -161,8 +167,40 @@ export function parseMail(request: MailRequest, now: number, fault: Fault): Pars
     trackClicks: request.enableClickTracking ?? false,
     trackOpens: request.enableOpenTracking ?? false,
     scheduledAt,
+    labels,
     warnings: isTextOnly(source) ? trackingWarnings(request) : [],
   };
+}
+
+/** Tags of a message, characters of one, and bytes of all names and values of its metadata. */
+export const MAX_TAGS = 10;
+export const MAX_TAG_LENGTH = 50;
+export const MAX_METADATA_BYTES = 2048;
+
+function parseLabels({ tags = [], metadata = {} }: MailRequest, fault: Fault): string | null {
+  if (tags.length > MAX_TAGS) fault('tags', `must have at most ${MAX_TAGS} entries`);
+  for (const [index, tag] of tags.slice(0, MAX_TAGS).entries()) {
+    const problem =
+      tag === ''
+        ? 'must not be empty'
+        : tag.length > MAX_TAG_LENGTH
+          ? `must have at most ${MAX_TAG_LENGTH} characters`
+          : textFault(tag);
+    if (problem !== null) fault(`tags[${index}]`, problem);
+  }
+  const entries = Object.entries(metadata);
+  const bytes = entries.reduce(
+    (sum, [name, value]) => sum + Buffer.byteLength(name) + Buffer.byteLength(value),
+    0,
+  );
+  if (bytes > MAX_METADATA_BYTES)
+    fault('metadata', `must have at most ${MAX_METADATA_BYTES} bytes of names and values; it has ${bytes}`);
+  else
+    for (const [name, value] of entries) {
+      const problem = name === '' ? 'must have a name' : (textFault(name) ?? textFault(value));
+      if (problem !== null) fault(`metadata.${name}`, problem);
+    }
+  return writeLabels({ tags: [...new Set(tags)], metadata });
 }
 
 function isTextOnly(source: TemplateSource): boolean {

@@ -139,6 +139,7 @@ export function createResend(
           trackClicks: message.track_clicks === 1,
           trackOpens: message.track_opens === 1,
           essential,
+          labels: message.labels,
           now,
           dueAt: now,
         },

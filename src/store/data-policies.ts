@@ -25,9 +25,11 @@ import {
   CONTENT_POLICY,
   DELAY_NOTICE_POLICY,
   MESSAGE_POLICY,
+  MESSAGE_TAG_POLICY,
   SHARED_CONTENT_POLICY,
 } from './messages/messages.ts';
 import { QUEUE_POLICY } from './messages/queue.ts';
+import { TAG_COUNT_POLICY } from './messages/tag-counts.ts';
 import { AUDIT_POLICY } from './people/audit.ts';
 import { IDENTITY_POLICY, PASSKEY_POLICY } from './people/credentials.ts';
 import { ATTENTION_SEEN_POLICY, NOTICE_MAIL_POLICY } from './people/notices.ts';
@@ -51,11 +53,13 @@ export const DATA_POLICIES = [
   // After the events: deliveries of deleted events.
   WEBHOOK_DELIVERY_POLICY,
   MESSAGE_POLICY,
+  MESSAGE_TAG_POLICY,
   ATTEMPT_POLICY,
   STRIKE_POLICY,
   DELAY_NOTICE_POLICY,
   MOVED_MESSAGE_POLICY,
   HOURLY_COUNT_POLICY,
+  TAG_COUNT_POLICY,
   REPUTATION_COUNT_POLICY,
   SPAM_RATE_POLICY,
   SITE_LIMIT_POLICY,
@@ -136,6 +140,8 @@ export const EXPORT_OF_TABLE: Record<PersonalTable, ExportSection | { omitted: s
   campaign_contacts: 'engagement',
   sequence_people: 'sequences',
   messages: 'messages',
+  message_tags: { omitted: 'the index of the tags of messages' },
+  tag_counts: COUNTED,
   attempts: 'messages',
   queue: 'messages',
   events: 'events',

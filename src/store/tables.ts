@@ -46,6 +46,7 @@ import { delayNoticeTable, messageTable, sharedContentTable } from './messages/m
 import { queueTable } from './messages/queue.ts';
 import { queueControlTable, queueRerouteTable } from './messages/queue-controls.ts';
 import { queueList } from './messages/queue-list.ts';
+import { tagCountTable } from './messages/tag-counts.ts';
 import { backlogTable } from './monitoring/backlog.ts';
 import { partialTable } from './partials.ts';
 import { auditTable } from './people/audit.ts';
@@ -114,6 +115,7 @@ export function createTables(db: Database) {
     keptMail: () => keptMailTable(db),
     delayNotices: () => delayNoticeTable(db),
     hourlyCounts: () => hourlyCountTable(db),
+    tagCounts: () => tagCountTable(db),
     siteLimits: () => siteLimitTable(db),
     unclassifiedReplies: () => unclassifiedReplyTable(db),
     egressCounts: () => egressCountTable(db),

@@ -424,6 +424,7 @@ const NO_MESSAGE = {
   recipient: null,
   recipient_hash: null,
   subject: null,
+  labels: null,
   // So that `livemode` is false, as for simulated mail.
   simulated: 1,
 } as const;

@@ -73,6 +73,7 @@ function storeAt(tx: Tables, now: number, expiry: Pick<ExpiryClock, 'acceptedAt'
     trackClicks: false,
     trackOpens: false,
     essential: false,
+    labels: null,
     now,
     dueAt: now,
   } as const;

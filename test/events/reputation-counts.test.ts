@@ -97,6 +97,7 @@ describe('the counts of a reputation', () => {
       domainId: 'domain_one',
       stream: 'tx',
       destination: 'gmail.com',
+      labels: null,
     } as const;
     await writer.run((tx) => countAccepted(tx, mail, clock.now()));
     await expect(

@@ -47,6 +47,7 @@ function seeded(count = 60) {
       campaign_id: n % 4 === 0 ? `campaign_${account}` : null,
       job_id: n % 3 === 0 ? `job_${account}` : null,
       recipient: PEOPLE[n % 5] ?? PEOPLE[0],
+      labels: n % 5 === 0 ? '{"tags":["gold","red"]}' : null,
       from_address: n % 8 === 0 ? 'Billing@example.com' : 'shop@example.com',
       // As when requests wait for each other: dates are not in the order of the numbers.
       created_at: clock.now() - (n % 3) * 10_000,
@@ -68,6 +69,7 @@ function seeded(count = 60) {
         data: JSON.stringify({
           contactIdentifier: emailIdentifier(PEOPLE[n % 3] ?? ''),
           campaignId: n % 4 === 0 ? 'campaign_acct_one' : undefined,
+          tags: n % 12 === 0 ? ['gold'] : undefined,
         }),
       });
     clock.advance(MINUTE);
@@ -92,6 +94,12 @@ function allPages<Row>(page: (seq: number | null) => ScanPage<Row>): { rows: Row
   }
 }
 
+/** `json`: with the field `tags`; null: there are none. */
+function hasTag(json: string | null, tag: string | undefined): boolean {
+  const { tags = [] }: { tags?: string[] } = JSON.parse(json ?? '{}');
+  return tag === undefined || tags.includes(tag);
+}
+
 type Numbered = Pick<MessageRow | EventRow, 'seq'>;
 
 function expectRows(found: readonly Numbered[], expected: readonly Numbered[], filter: object): void {
@@ -112,6 +120,7 @@ describe('messages', () => {
       domainId: ['domain_acct_one_0'],
       campaignId: ['campaign_acct_one'],
       jobId: ['job_acct_one'],
+      tag: ['gold'],
       status: ['bounced', 'delivered'],
       recipientPart: [PEOPLE[0].slice(1, 6)],
       sender: ['billing'],
@@ -140,6 +149,7 @@ describe('messages', () => {
       fits(filter.domainId, row.domain_id) &&
       fits(filter.campaignId, row.campaign_id) &&
       fits(filter.jobId, row.job_id) &&
+      hasTag(row.labels, filter.tag) &&
       fits(filter.status, row.status) &&
       row.recipient.toLowerCase().includes(filter.recipientPart ?? '') &&
       row.from_address.toLowerCase().includes(filter.sender ?? '') &&
@@ -208,6 +218,7 @@ describe('messages', () => {
       { campaignId: 'campaign_acct_one' },
       { jobId: 'job_acct_one' },
       { domainId: 'domain_acct_one_0' },
+      { tag: 'gold', jobId: 'job_acct_one' },
     ])
       expect(list({ accountId: 'acct_two', ...filter, sender: 'absent', limit: LIMIT })).toEqual({
         rows: [],
@@ -231,6 +242,7 @@ describe('events', () => {
         domainId: ['domain_acct_one_1'],
         campaignId: ['campaign_acct_one'],
         jobId: ['job_acct_one'],
+        tag: ['gold'],
         status: ['bounced', 'delivered'],
         kind: ['email_sent', 'email_bounced', 'email_suppressed'],
         from: [period.from],
@@ -269,6 +281,7 @@ describe('events', () => {
       fits(filter.domainId, row.domain_id) &&
       fits(filter.campaignId, row.campaign_id ?? data.campaignId) &&
       fits(filter.jobId, row.job_id) &&
+      hasTag(row.message_id === null ? row.data : row.labels, filter.tag) &&
       fits(filter.status, status) &&
       fits(filter.kind, row.kind) &&
       row.at >= (filter.from ?? 0) &&

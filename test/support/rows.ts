@@ -88,6 +88,7 @@ export function newMessage(
     track_clicks: 0,
     track_opens: 0,
     essential: 0,
+    labels: null,
     created_at: now,
     expires_at: now + 2 * DAY,
     ...columns,

@@ -108,6 +108,8 @@ function clearEvents(run: ErasureRun): Promise<boolean> {
       const fields: Record<string, unknown> = JSON.parse(withoutPersonalFields(run.scrubber.json(text)));
       if ('recipient' in fields) fields['recipient'] = identifier;
       if ('subject' in fields) fields['subject'] = '';
+      delete fields['tags'];
+      delete fields['metadata'];
       erasures.setEvent(seq, JSON.stringify(fields));
       erasures.clearWebhookResponses(accountId, seq);
     },
@@ -246,9 +248,10 @@ function clearSubjects(
   const { copies } = progress;
   const limit = Math.max(rows, MIN_COPIES);
   const found = erasures.copiesAfter(content_id, copies.afterSeq, limit);
-  for (const { seq, recipient_hash: hash, final_at: finalAt, subject } of found) {
+  for (const { seq, recipient_hash: hash, final_at: finalAt, subject, labels } of found) {
     if (hash !== recipient_hash && finalAt === null) copies.isNeeded = true;
     if (scrubber.matches(subject)) erasures.setSubject(seq, scrubber.text(subject));
+    if (labels !== null && scrubber.matches(labels)) erasures.clearLabels(seq);
     copies.afterSeq = seq;
   }
   return found.length < limit ? copies.isNeeded : null;

@@ -28,6 +28,7 @@ const listOptions = [
   option('--recipient <address>', 'only to this address'),
   option('--sender <text>', 'only with this text in the From address'),
   option('--subject <text>', 'only with this text in the subject'),
+  option('--tag <tag>', 'only with this tag'),
   option('--status <status>', 'only with this status', { choices: SHOWN_STATUSES }),
   option('--domain <domain>', 'only from this sending domain (name or id)'),
   option('--from <time>', 'accepted at or after: a date or an ISO 8601 time'),
@@ -72,7 +73,7 @@ Examples:
 }
 
 async function listMessages(context: CliContext, options: OptionValues<typeof listOptions>): Promise<void> {
-  const { account, recipient, sender, subject, status, domain, limit } = options;
+  const { account, recipient, sender, subject, status, tag, domain, limit } = options;
   const { tables } = await context.open({ account });
   const period = definedFields({
     from: options.from === undefined ? undefined : momentOf(context, '--from', options.from),
@@ -93,6 +94,7 @@ async function listMessages(context: CliContext, options: OptionValues<typeof li
         ...definedFields({
           recipientHash: recipient === undefined ? undefined : recipientIdentifier(recipient),
           sender: sender?.toLowerCase(),
+          tag,
           subject: subject?.toLowerCase(),
           status,
           domainId,

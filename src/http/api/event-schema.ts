@@ -10,6 +10,7 @@ import {
   type MessageEventKind,
 } from '../../events/event-types.ts';
 import type { FeedEvent } from '../../events/feed.ts';
+import { labelFields } from './sending/send-schemas.ts';
 
 const identity = z
   .object({
@@ -36,6 +37,7 @@ const messageFields = identity
     recipient: z.string().optional(),
     contactIdentifier: z.string().optional(),
     subject: z.string().optional(),
+    ...labelFields,
   })
   .meta({ id: 'EventMessage' });
 

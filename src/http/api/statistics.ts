@@ -14,6 +14,7 @@ import { COUNTED_OUTCOMES } from '../../store/messages/hourly-counts.ts';
 import { NO_ACCOUNT } from '../../store/readers/reads.ts';
 import { type Route, routesOf } from '../route.ts';
 import { requestTime } from './fields.ts';
+import { tagFilter } from './sending/send-schemas.ts';
 
 /** The longest period of a request, and the period of a request without `from`. */
 const PERIODS: Record<SeriesInterval, { max: number; default: number; text: string }> = {
@@ -93,13 +94,19 @@ export function statisticsRoutes({ clock, reader }: Pick<Context, 'clock' | 'rea
       ...COMMON,
       operationId: 'getStatistics',
       summary: 'Get the outcomes of messages over time',
-      query: z.object({ ...period, by: z.enum(['none', 'domain', 'provider']).default('none') }),
+      query: z.object({
+        ...period,
+        by: z.enum(['none', 'domain', 'provider']).default('none'),
+        tag: tagFilter.optional(),
+      }),
       handle: async ({ caller, query }) => {
         const range = rangeOf(query, clock.now());
         if (isRefusal(range)) return range;
         const by = query.by === 'none' ? null : query.by;
         const { accountId } = caller;
-        return reader.query(accountId, messageSeries, { ...range, by, accountId });
+        if (query.tag !== undefined && by !== null)
+          return invalid('by', 'cannot be given together with `tag`');
+        return reader.query(accountId, messageSeries, { ...range, by, accountId, tag: query.tag });
       },
     }),
     ofInstallation('GET /web-setup/installation/statistics', {

@@ -24,6 +24,7 @@ const CONTROLS: ReadonlySet<string> = new Set([
   ...MARKETING_CONTROLS,
   'essential',
   'idempotency-key',
+  'tag',
   'track',
 ]);
 
@@ -149,12 +150,18 @@ function comparable(address: string): string {
 
 type Controls = Pick<
   SendRequest,
-  'campaignId' | 'subscriptionGroupId' | 'enableClickTracking' | 'enableOpenTracking' | 'essential'
+  | 'campaignId'
+  | 'subscriptionGroupId'
+  | 'enableClickTracking'
+  | 'enableOpenTracking'
+  | 'essential'
+  | 'tags'
+  | 'metadata'
 > & { idempotencyKey: string | null };
 
 function readControls({ controls }: SubmittedMail, useCase: Stream): Controls | Refusal {
   const fields = new Map(controls);
-  const unknown = [...fields.keys()].find((name) => !CONTROLS.has(name));
+  const unknown = [...fields.keys()].find((name) => !CONTROLS.has(name) && !isMetadata(name));
   if (unknown !== undefined) return invalid(`X-Postrider-${unknown}`, 'is not a control field');
   const misplaced = [...fields.keys()].find((name) => useCase === 'tx' && MARKETING_CONTROLS.has(name));
   if (misplaced !== undefined) return invalid(`X-Postrider-${misplaced}`, 'is for marketing mail only');
@@ -170,14 +177,37 @@ function readControls({ controls }: SubmittedMail, useCase: Stream): Controls | 
   if (key !== undefined && idempotencyKey === null)
     return invalid('X-Postrider-Idempotency-Key', 'must be 1 to 255 printable ASCII characters');
   const campaignId = fields.get('campaign');
+  const tags = controls.flatMap(([name, value]) => (name === 'tag' ? readTags(value) : []));
+  const metadata = controls.filter(([name]) => isMetadata(name));
   const subscriptionGroupId = fields.get('group');
   return {
     ...track,
     idempotencyKey,
     ...(essential === 'yes' ? { essential: true } : {}),
+    ...(tags.length === 0 ? {} : { tags }),
+    ...(metadata.length === 0
+      ? {}
+      : {
+          metadata: Object.fromEntries(metadata.map(([name, value]) => [name.slice(METADATA.length), value])),
+        }),
     ...(campaignId === undefined ? {} : { campaignId }),
     ...(subscriptionGroupId === undefined ? {} : { subscriptionGroupId }),
   };
+}
+
+/** `X-Postrider-Metadata-<name>`: the names are in lower case, because those of header fields have no case. */
+const METADATA = 'metadata-';
+
+function isMetadata(name: string): boolean {
+  return name.startsWith(METADATA) && name.length > METADATA.length;
+}
+
+/** `X-Postrider-Tag: one, two`; the field may be repeated. */
+function readTags(value: string): string[] {
+  return value
+    .split(',')
+    .map((tag) => tag.trim())
+    .filter((tag) => tag !== '');
 }
 
 /** `X-Postrider-Track: opens, clicks`; `none` is the default. */

@@ -335,7 +335,10 @@ function customFields(fields: Fields): Pick<SubmittedMail, 'headers' | 'controls
     // The field of a mail that Postrider has sent and another server, such as a mailing list, submits again.
     if (name === `${CONTROL}id`) continue;
     const value = decodeWords(fields.get(name));
-    if (name.startsWith(CONTROL)) controls.push([name.slice(CONTROL.length), value]);
+    // Only tags may be repeated.
+    if (name === `${CONTROL}tag`)
+      for (const each of fields.all(name)) controls.push(['tag', decodeWords(each)]);
+    else if (name.startsWith(CONTROL)) controls.push([name.slice(CONTROL.length), value]);
     else if (!isServiceField(name)) headers.push([headerCase(name), value]);
   }
   return { headers, controls };

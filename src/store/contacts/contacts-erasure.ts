@@ -95,7 +95,7 @@ export interface ErasureRange {
 }
 
 /** A message that refers to a content. */
-export type ContentCopy = Pick<MessageRow, 'seq' | 'recipient_hash' | 'final_at' | 'subject'>;
+export type ContentCopy = Pick<MessageRow, 'seq' | 'recipient_hash' | 'final_at' | 'subject' | 'labels'>;
 
 export interface NewestMessage {
   /** When it was accepted. */
@@ -188,13 +188,16 @@ function rowsOfMessage(db: Database) {
   const recipientKey = db
     .prepare<[number], StoredKey>('SELECT recipient_key FROM messages WHERE seq = ?')
     .pluck();
-  const clear = sql.run<[string, number]>("UPDATE messages SET recipient = ?, subject = '' WHERE seq = ?");
+  const clear = sql.run<[string, number]>(
+    "UPDATE messages SET recipient = ?, subject = '', labels = NULL WHERE seq = ?",
+  );
   const copies = sql.all<
     [number, number, number],
     Omit<ContentCopy, 'recipient_hash'> & { recipient_key: StoredKey }
   >(`
-    SELECT seq, recipient_key, ${FINAL_AT}, subject FROM messages INDEXED BY messages_by_content
+    SELECT seq, recipient_key, ${FINAL_AT}, subject, labels FROM messages INDEXED BY messages_by_content
     WHERE content_id = ? AND seq > ? ORDER BY seq LIMIT +?`);
+  const clearLabels = sql.run<[number]>('UPDATE messages SET labels = NULL WHERE seq = ?');
   const setSubject = sql.run<[string, number]>('UPDATE messages SET subject = ? WHERE seq = ?');
   const removeContent = sql.value<[number], number>(
     'DELETE FROM contents WHERE content_id = ? RETURNING shared_id',
@@ -219,7 +222,7 @@ function rowsOfMessage(db: Database) {
     UPDATE webhook_deliveries SET response_body = NULL, error = NULL
     WHERE event_seq = ? AND webhook IN (SELECT number FROM webhooks WHERE account_id = ?)`);
   return {
-    /** Replaces the address with the identifier, and empties the subject. */
+    /** Replaces the address with the identifier, empties the subject, and removes tags and metadata. */
     clearMessage: (seq: number): void => {
       const key = recipientKey.get(seq);
       if (key !== undefined) clear(recipientOfKey(key), seq);
@@ -230,6 +233,7 @@ function rowsOfMessage(db: Database) {
         ...copy,
         recipient_hash: recipientOfKey(key),
       })),
+    clearLabels: (seq: number): void => clearLabels(seq),
     setSubject: (seq: number, subject: string): void => setSubject(subject, seq),
     /** Also removes the texts of a template that no other content refers to: the sender may have rendered them. */
     removeContent: (contentId: number): void => {

@@ -14,6 +14,7 @@ import { EVENT_POLICY } from '../messages/events.ts';
 import { HOURLY_COUNT_POLICY } from '../messages/hourly-counts.ts';
 import { FINAL_AT } from '../messages/message-rows.ts';
 import { DELAY_NOTICE_POLICY, MESSAGE_POLICY } from '../messages/messages.ts';
+import { TAG_COUNT_POLICY } from '../messages/tag-counts.ts';
 import { AUDIT_POLICY } from '../people/audit.ts';
 import { SESSION_POLICY, SIGN_IN_LINK_POLICY } from '../people/sessions.ts';
 import { REPUTATION_COUNT_POLICY } from '../reputation/reputation-counts.ts';
@@ -87,6 +88,7 @@ export function retentionTable(db: Database) {
     delayNotices: timedRows(db, tableOf(DELAY_NOTICE_POLICY)),
     movedMessages: timedRows(db, tableOf(MOVED_MESSAGE_POLICY)),
     hourlyCounts: timedRows(db, tableOf(HOURLY_COUNT_POLICY)),
+    tagCounts: timedRows(db, tableOf(TAG_COUNT_POLICY)),
     reputationCounts: timedRows(db, tableOf(REPUTATION_COUNT_POLICY)),
     spamRates: timedRows(db, tableOf(SPAM_RATE_POLICY)),
     siteLimits: timedRows(db, tableOf(SITE_LIMIT_POLICY)),

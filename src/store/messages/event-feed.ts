@@ -14,7 +14,7 @@ import { jobKey, type MessageStatus, messageKey } from './message-rows.ts';
 export interface EventFilter
   extends Pick<
     MessageFilter,
-    'recipientHash' | 'domainId' | 'campaignId' | 'jobId' | 'from' | 'to' | 'limit'
+    'recipientHash' | 'domainId' | 'campaignId' | 'jobId' | 'tag' | 'from' | 'to' | 'limit'
   > {
   status?: MessageStatus;
   accountId: string;
@@ -37,6 +37,7 @@ const CONDITIONS: Record<FilterName, string> = {
   campaignId:
     "iif(e.message_seq IS NULL, e.data ->> '$.campaignId' = @campaignId, m.campaign = @campaignNumber)",
   jobId: 'm.job_key = @jobId',
+  tag: "EXISTS (SELECT 1 FROM json_each(iif(e.message_seq IS NULL, e.data, m.labels), '$.tags') WHERE value = @tag)",
   status: 'm.status_code = @status',
   kind: 'e.kind_code = @kind',
   from: 'e.at >= @from',
@@ -97,6 +98,7 @@ interface StoredEventFilter {
   campaignId?: string;
   campaignNumber?: BoundId;
   jobId?: StoredKey;
+  tag?: string;
   status?: number;
   kind?: bigint | string;
   from?: number;
@@ -130,13 +132,14 @@ export function eventFeed(db: Database, maxScanned = MAX_SCANNED_ROWS, maxMessag
   const numbered = preparedByText<Parameters, { seq: number }>(db);
 
   function stored(filter: EventFilter): StoredEventFilter {
-    const { accountId, recipientHash, domainId, campaignId, jobId, status, kind, from, to } = filter;
+    const { accountId, recipientHash, domainId, campaignId, jobId, tag, status, kind, from, to } = filter;
     return {
       accountId: account.find(accountId),
       ...(recipientHash === undefined ? {} : { recipientHash, recipientKey: keyOfRecipient(recipientHash) }),
       ...(domainId === undefined ? {} : { domainId: domain.find(domainId) }),
       ...(campaignId === undefined ? {} : { campaignId, campaignNumber: campaign.find(campaignId) }),
       ...(jobId === undefined ? {} : { jobId: jobKey(jobId) }),
+      ...(tag === undefined ? {} : { tag }),
       ...(status === undefined ? {} : { status: STATUS_CODES.code(status) }),
       ...(kind === undefined ? {} : { kind: codeOfKind(kind) }),
       ...(from === undefined ? {} : { from }),
@@ -195,12 +198,12 @@ export function eventFeed(db: Database, maxScanned = MAX_SCANNED_ROWS, maxMessag
 
   /** Reads by message for one or a few messages, otherwise by kind or the whole feed. */
   function partsOf(filter: EventFilter, range: SeqBounds): Part[] {
-    const { accountId, messageId, recipientHash, domainId, campaignId, jobId, status } = filter;
+    const { accountId, messageId, recipientHash, domainId, campaignId, jobId, tag, status } = filter;
     if (messageId !== undefined) {
       const seq = messageOfAccount.get(messageKey(messageId), account.find(accountId));
       return seq === undefined ? [] : [scan(BY_MESSAGE, filter, range, seq)];
     }
-    const groups = { recipientHash, domainId, campaignId, jobId, status };
+    const groups = { recipientHash, domainId, campaignId, jobId, tag, status };
     const given = Object.fromEntries(Object.entries(groups).filter(([, value]) => value !== undefined));
     if (Object.keys(given).length === 0) return [scan(walkOf(filter), filter, range)];
     const { seqs, since } = messages.setOf({ accountId, ...given }, maxMessages);

@@ -38,6 +38,7 @@ export type EventRow = NewEvent & { seq: number } & {
     | 'recipient_hash'
     | 'subject'
     | 'simulated'
+    | 'labels'
   >]: MessageRow[Column] | null;
 };
 
@@ -49,7 +50,7 @@ export const EVENT_COLUMNS = `
   e.seq, e.event_key AS event_id, e.account AS account_id, e.kind_code AS kind, e.at, e.message_seq,
   coalesce(m.domain, e.domain) AS domain_id, e.data, m.message_key AS message_id, m.job_key AS job_id,
   m.campaign AS campaign_id, m.subscription_group AS subscription_group_id, m.use_case_code AS use_case,
-  m.from_address, m.recipient, m.recipient_key AS recipient_hash, m.subject, m.simulated`;
+  m.from_address, m.recipient, m.recipient_key AS recipient_hash, m.subject, m.simulated, m.labels`;
 
 /** The columns that are stored in another form. */
 type Decoded = Pick<

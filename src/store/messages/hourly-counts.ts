@@ -30,7 +30,7 @@ export const COUNTED_OUTCOMES = [
 export type CountedOutcome = (typeof COUNTED_OUTCOMES)[number];
 
 /** The codes are stored: outcomes are only appended. */
-const OUTCOME_CODES = createCodes(0, COUNTED_OUTCOMES);
+export const OUTCOME_CODES = createCodes(0, COUNTED_OUTCOMES);
 
 /** The row in which a message is counted. `outcomeClass`: the class of a bounce, a deferral or a failure; else ''. */
 export interface CountKey {

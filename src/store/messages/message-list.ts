@@ -17,6 +17,7 @@ export interface MessageFilter {
   domainId?: string;
   campaignId?: string;
   jobId?: string;
+  tag?: string;
   status?: ShownStatus;
   /** Only in `list`, instead of `status`: one of these. */
   statuses?: readonly ShownStatus[];
@@ -72,6 +73,7 @@ const CONDITIONS: Record<FilterName, string> = {
   domainId: 'm.domain = @domainId',
   campaignId: 'm.campaign = @campaignId',
   jobId: 'm.job_key = @jobId',
+  tag: 'EXISTS (SELECT 1 FROM message_tags t WHERE t.account = m.account AND t.tag = @tag AND t.message_seq = m.seq)',
   status: 'm.status_code = @status',
   isScheduled: `EXISTS (SELECT 1 FROM queue q WHERE q.seq = m.seq AND ${IS_SCHEDULED_SQL}) = @isScheduled`,
   recipientPart: 'instr(lower(m.recipient), @recipientPart) > 0',
@@ -81,14 +83,19 @@ const CONDITIONS: Record<FilterName, string> = {
   to: 'm.created_at < @to',
 };
 const FILTER_NAMES = Object.keys(CONDITIONS) as FilterName[]; // the table has no other keys
-const IN_RANGE = 'm.seq < @beforeSeq AND m.seq > @afterSeq';
 
 /** An index and the filters that it answers. The statement names it: SQLite would guess which one is selective. */
 interface Source {
   from: string;
   keys: readonly string[];
   answers: readonly FilterName[];
+  /** The column with the number of the message, by which the index is ordered; default: that of `messages`. */
+  seq?: string;
 }
+
+/** The condition that a message is in the range, and the order of a page. */
+const inRange = ({ seq = 'm.seq' }: Source) => `${seq} < @beforeSeq AND ${seq} > @afterSeq`;
+const newestFirst = ({ seq = 'm.seq' }: Source) => `ORDER BY ${seq} DESC`;
 
 const EVERY_MESSAGE: Source = { from: 'messages m NOT INDEXED', keys: [], answers: [] };
 const BY_ACCOUNT: Source = {
@@ -100,6 +107,12 @@ const BY_RECIPIENT: Source = {
   from: 'messages m INDEXED BY messages_by_recipient',
   keys: [CONDITIONS.accountId, CONDITIONS.recipientHash],
   answers: ['accountId', 'recipientHash'],
+};
+const BY_TAG: Source = {
+  from: 'message_tags t CROSS JOIN messages m ON m.seq = t.message_seq',
+  keys: ['t.account = @accountId', 't.tag = @tag'],
+  answers: ['accountId', 'tag'],
+  seq: 't.message_seq',
 };
 /** The partial index omits delivered messages, nearly all; the statement must repeat its condition. */
 const BY_STATUS: Source = {
@@ -119,9 +132,10 @@ const GROUP_NAMES = Object.keys(GROUPS) as GroupName[]; // the table has no othe
 
 /** Indexes that answer filters which are set, the most selective first as far as that can be known. */
 function sourcesOf(filter: MessageFilter): [Source, ...Source[]] {
-  const { accountId, recipientHash, status } = filter;
+  const { accountId, recipientHash, tag, status } = filter;
   const sources: Source[] = [];
   if (accountId !== null && recipientHash !== undefined) sources.push(BY_RECIPIENT);
+  if (accountId !== null && tag !== undefined) sources.push(BY_TAG);
   if (accountId !== null && status !== undefined && status !== 'delivered') sources.push(BY_STATUS);
   for (const name of GROUP_NAMES) {
     if (filter[name] === undefined) continue;
@@ -154,6 +168,7 @@ export interface StoredMessageFilter {
   domainId?: BoundId;
   campaignId?: BoundId;
   jobId?: StoredKey;
+  tag?: string;
   status?: number;
   isScheduled?: 0 | 1;
   recipientPart?: string;
@@ -188,13 +203,14 @@ export function messageList(db: Database, maxScanned = MAX_SCANNED_ROWS) {
 
   function stored(filter: MessageFilter): StoredMessageFilter {
     const { accountId, recipientHash, domainId, campaignId, jobId, status, from, to } = filter;
-    const { recipientPart, sender, subject } = filter;
+    const { tag, recipientPart, sender, subject } = filter;
     return {
       ...(accountId === null ? {} : { accountId: account.find(accountId) }),
       ...(recipientHash === undefined ? {} : { recipientHash: keyOfRecipient(recipientHash) }),
       ...(domainId === undefined ? {} : { domainId: domain.find(domainId) }),
       ...(campaignId === undefined ? {} : { campaignId: campaign.find(campaignId) }),
       ...(jobId === undefined ? {} : { jobId: jobKey(jobId) }),
+      ...(tag === undefined ? {} : { tag }),
       ...storedStatus(status),
       ...(recipientPart === undefined ? {} : { recipientPart }),
       ...(sender === undefined ? {} : { sender }),
@@ -247,13 +263,13 @@ export function messageList(db: Database, maxScanned = MAX_SCANNED_ROWS) {
     // Without further conditions the limit of the page bounds the scan.
     if (rest.length === 0) return { source, range, rest, end: null, values };
     const end = numbered(`
-      SELECT m.seq FROM ${source.from} WHERE ${[...source.keys, IN_RANGE].join(' AND ')}
-      ORDER BY m.seq DESC LIMIT 1 OFFSET +@maxScanned`).get({ ...values, ...range, maxScanned });
+      SELECT m.seq FROM ${source.from} WHERE ${[...source.keys, inRange(source)].join(' AND ')}
+      ${newestFirst(source)} LIMIT 1 OFFSET +@maxScanned`).get({ ...values, ...range, maxScanned });
     return { source, range, rest, end: end?.seq ?? null, values };
   }
 
   function whereOf({ source, rest }: Scan): string {
-    return [...source.keys, IN_RANGE, ...rest].join(' AND ');
+    return [...source.keys, inRange(source), ...rest].join(' AND ');
   }
 
   function listOf(filter: MessageFilter): MessagePage {
@@ -262,7 +278,7 @@ export function messageList(db: Database, maxScanned = MAX_SCANNED_ROWS) {
     const { range, end, values } = scan;
     const rows = listed(`
       SELECT ${MESSAGE_COLUMNS}, ${LISTED_COLUMNS} FROM ${scan.source.from} LEFT JOIN queue q USING (seq)
-      WHERE ${whereOf(scan)} ORDER BY m.seq DESC LIMIT +@limit`)
+      WHERE ${whereOf(scan)} ${newestFirst(scan.source)} LIMIT +@limit`)
       .raw()
       .all({ ...values, ...range, afterSeq: end ?? range.afterSeq, limit: filter.limit + 1 })
       .map((stored) => toListed(toRow(stored), stored));
@@ -278,12 +294,14 @@ export function messageList(db: Database, maxScanned = MAX_SCANNED_ROWS) {
     const scan = scanOf({ ...filter, status, limit: maxScanned });
     if (scan === null) return { status, count: 0, isLeast: false };
     const rows = numbered(`
-      SELECT m.seq FROM ${scan.source.from} WHERE ${whereOf(scan)} ORDER BY m.seq DESC LIMIT +@limit`).all({
-      ...scan.values,
-      ...scan.range,
-      afterSeq: scan.end ?? scan.range.afterSeq,
-      limit: maxScanned + 1,
-    });
+      SELECT m.seq FROM ${scan.source.from} WHERE ${whereOf(scan)} ${newestFirst(scan.source)} LIMIT +@limit`).all(
+      {
+        ...scan.values,
+        ...scan.range,
+        afterSeq: scan.end ?? scan.range.afterSeq,
+        limit: maxScanned + 1,
+      },
+    );
     return {
       status,
       count: Math.min(rows.length, maxScanned),
@@ -311,7 +329,11 @@ export function messageList(db: Database, maxScanned = MAX_SCANNED_ROWS) {
         scan.end === null
           ? numbered(`
               SELECT m.seq FROM ${scan.source.from} WHERE ${whereOf(scan)}
-              ORDER BY m.seq DESC LIMIT +@limit`).all({ ...scan.values, ...scan.range, limit: max + 1 })
+              ${newestFirst(scan.source)} LIMIT +@limit`).all({
+              ...scan.values,
+              ...scan.range,
+              limit: max + 1,
+            })
           : null;
       return rows === null || rows.length > max
         ? { seqs: null, since: oldestOf(filter) }

@@ -57,6 +57,8 @@ export interface MessageRow {
   expires_at: number;
   sent_at: number | null;
   final_at: number | null;
+  /** Tags and metadata (labels.ts), JSON; null: none. */
+  labels: string | null;
 }
 
 export type NewMessage = Omit<
@@ -82,7 +84,7 @@ export const MESSAGE_COLUMNS = `
   m.seq, m.message_key, m.account, m.content_id, m.use_case_code, m.domain, m.job_key, m.campaign, m.subscription_group,
   m.from_address, m.recipient, m.recipient_key, m.role_code, m.subject, m.status_code, m.attempts, m.simulated,
   m.track_clicks, m.track_opens, m.essential, m.created_at, m.updated_at, m.expires_at,
-  iif(m.sent_time < 0, NULL, m.sent_time), iif(m.final_time < 0, NULL, m.final_time)`;
+  iif(m.sent_time < 0, NULL, m.sent_time), iif(m.final_time < 0, NULL, m.final_time), m.labels`;
 
 /** The condition that no further delivery attempt will be made. */
 export const IS_FINAL = 'final_time >= 0';
@@ -118,6 +120,7 @@ export type StoredMessage = [
   expiresAt: number,
   sentAt: number | null,
   finalAt: number | null,
+  labels: string | null,
 ];
 
 /** Values of the columns of a new message. */
@@ -143,6 +146,7 @@ export interface NewStoredMessage {
   expires_at: number;
   status_code: number;
   sent_time: number;
+  labels: string | null;
 }
 
 export const messageKey = (id: string): StoredKey => keyOfId('msg', id);
@@ -184,6 +188,7 @@ export function messageRows(db: Database) {
       expires_at: stored[22],
       sent_at: stored[23],
       final_at: stored[24],
+      labels: stored[25],
     }),
     /** Assigns numbers to ids. Only in a unit of work. `sentAt`: null for a message that waits. */
     toStored: (row: NewMessage, sentAt: number | null): NewStoredMessage => ({
@@ -208,6 +213,7 @@ export function messageRows(db: Database) {
       expires_at: row.expires_at,
       status_code: STATUS_CODES.code(sentAt === null ? 'queued' : 'sending'),
       sent_time: sentAt ?? -row.created_at,
+      labels: row.labels,
     }),
   };
 }

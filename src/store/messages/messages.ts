@@ -49,7 +49,7 @@ export type StoredListed = [
 
 /** `message`: decoded from the same row. */
 export function toListed(message: MessageRow, stored: StoredListed): ListedMessage {
-  return { ...message, due_at: stored[25], hold_reason: stored[26], scheduled_at: stored[27] };
+  return { ...message, due_at: stored[26], hold_reason: stored[27], scheduled_at: stored[28] };
 }
 
 /** A content to be stored: JSON as a string, or bytes that mail/stored-content.ts has encoded. */
@@ -80,7 +80,7 @@ export const CONTENT_POLICY = {
 export const MESSAGE_POLICY = {
   table: 'messages',
   // `recipient_key` stays: it identifies the person in later requests and reports.
-  personal: ['recipient', 'recipient_key', 'subject'],
+  personal: ['recipient', 'recipient_key', 'subject', 'labels'],
   erasure: ['messages'],
   retention: {
     kind: 'messages',
@@ -91,6 +91,13 @@ export const MESSAGE_POLICY = {
     only: IS_FINAL,
     children: { table: 'attempts', number: 'message_seq' },
   },
+} as const satisfies DataPolicy;
+
+export const MESSAGE_TAG_POLICY = {
+  table: 'message_tags',
+  personal: ['tag'],
+  erasure: ['messages'],
+  retention: { until: 'the message is deleted' },
 } as const satisfies DataPolicy;
 
 export const ATTEMPT_POLICY = {
@@ -120,10 +127,16 @@ export function messageTable(db: Database) {
   const insert = sql.insert<[NewStoredMessage]>(`
     INSERT INTO messages (message_key, account, content_id, use_case_code, domain, job_key, campaign, subscription_group,
       from_address, recipient, recipient_key, role_code, subject, status_code, simulated, track_clicks, track_opens,
-      essential, created_at, updated_at, expires_at, sent_time, final_time)
+      essential, created_at, updated_at, expires_at, sent_time, final_time, labels)
     VALUES (@message_key, @account, @content_id, @use_case_code, @domain, @job_key, @campaign, @subscription_group,
       @from_address, @recipient, @recipient_key, @role_code, @subject, @status_code, @simulated,
-      @track_clicks, @track_opens, @essential, @created_at, max(@sent_time, @created_at), @expires_at, @sent_time, -@created_at)`);
+      @track_clicks, @track_opens, @essential, @created_at, max(@sent_time, @created_at), @expires_at, @sent_time, -@created_at, @labels)`);
+  const insertTags = sql.run<[{ seq: number; labels: string; account: BoundId }]>(`
+    INSERT INTO message_tags (account, tag, message_seq)
+    SELECT @account, value, @seq FROM json_each(@labels, '$.tags')`);
+  const addBytes = sql.run<[{ labels: string; account: BoundId }]>(`
+    INSERT INTO stored_bytes VALUES (@account, octet_length(@labels))
+    ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes`);
   const bySeq = db
     .prepare<[number], StoredMessage>(`SELECT ${MESSAGE_COLUMNS} FROM messages m WHERE m.seq = ?`)
     .raw();
@@ -166,7 +179,16 @@ export function messageTable(db: Database) {
       return { bytes: separateMemory(bytes), ...rest };
     },
     /** Returns its seq. `sentAt`: when it was leased, as part of its acceptance; null, the default: it waits. */
-    insert: (row: NewMessage, sentAt: number | null = null): number => insert(toStored(row, sentAt)),
+    insert: (row: NewMessage, sentAt: number | null = null): number => {
+      const stored = toStored(row, sentAt);
+      const seq = insert(stored);
+      const { account: owner, labels } = stored;
+      if (labels !== null) {
+        insertTags({ seq, labels, account: owner });
+        addBytes({ labels, account: owner });
+      }
+      return seq;
+    },
     bySeq: (seq: number): MessageRow | null => {
       const found = bySeq.get(seq);
       return found === undefined ? null : toRow(found);

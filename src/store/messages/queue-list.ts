@@ -120,16 +120,16 @@ export function queueList(db: Database) {
   });
   const toListed = (row: StoredInQueue): ListedInQueue => ({
     ...toRow(row),
-    destination: row[25],
-    priority: row[26],
-    lease: row[27],
-    due_at: row[28],
-    secondary: row[29],
-    reroute: row[30],
-    scheduled_at: row[31],
-    ready: row[32],
-    paused: row[33],
-    hold_reason: row[34],
+    destination: row[26],
+    priority: row[27],
+    lease: row[28],
+    due_at: row[29],
+    secondary: row[30],
+    reroute: row[31],
+    scheduled_at: row[32],
+    ready: row[33],
+    paused: row[34],
+    hold_reason: row[35],
   });
   const conditions = (filter: QueueFilter): string => {
     const where = ['1 = 1'];

@@ -145,14 +145,14 @@ function toReady(
   stored: readonly [...StoredQueued, contentBytes: number],
 ): ReadyMessage {
   return Object.assign(message, {
-    destination: stored[25],
-    priority: stored[26],
-    lease: stored[27],
-    due_at: stored[28],
-    secondary: stored[29],
-    reroute: stored[30],
-    scheduled_at: stored[31],
-    content_bytes: stored[32],
+    destination: stored[26],
+    priority: stored[27],
+    lease: stored[28],
+    due_at: stored[29],
+    secondary: stored[30],
+    reroute: stored[31],
+    scheduled_at: stored[32],
+    content_bytes: stored[33],
   });
 }
 
@@ -188,6 +188,7 @@ export function toNewReady(
     expires_at: row.expires_at,
     sent_at: null,
     final_at: null,
+    labels: row.labels,
     destination: queued.destination,
     priority: queued.priority,
     lease: null,
@@ -328,7 +329,7 @@ export function queueTable(db: Database) {
     'UPDATE queue SET due_at = @at, scheduled_at = @at, ready = @ready WHERE seq = @seq',
   );
   const deferred = sql.values<[QueueShift & { afterSeq: number; limit: number }], number>(`
-    SELECT q.seq FROM queue q NOT INDEXED CROSS JOIN messages m USING (seq)
+    SELECT q.seq FROM queue q NOT INDEXED
     WHERE q.ready = 0 AND q.due_at > @dueAfter AND q.due_at < ${HELD_BY_RESTORE} AND NOT (${IS_SCHEDULED_SQL}) AND q.seq > @afterSeq
     ORDER BY q.seq LIMIT +@limit`);
   const dueEarlier = sql.run<[number, number, number]>(
@@ -343,8 +344,7 @@ export function queueTable(db: Database) {
       AND EXISTS (SELECT 1 FROM messages m WHERE m.seq = q.seq AND NOT (${IS_SCHEDULED_SQL})
         AND (q.due_at = m.expires_at OR q.due_at IN (SELECT value FROM json_each(@times))))`);
   const expiring = sql.values<[{ afterSeq: number; limit: number }], number>(`
-    SELECT q.seq FROM queue q CROSS JOIN messages m USING (seq)
-    WHERE q.seq > @afterSeq AND NOT (${IS_SCHEDULED_SQL}) ORDER BY q.seq LIMIT +@limit`);
+    SELECT q.seq FROM queue q WHERE q.seq > @afterSeq AND NOT (${IS_SCHEDULED_SQL}) ORDER BY q.seq LIMIT +@limit`);
   const expireLater = sql.run<[number, number]>(
     'UPDATE messages SET expires_at = expires_at + ? WHERE seq = ?',
   );

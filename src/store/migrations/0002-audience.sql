@@ -557,3 +557,32 @@ END;
 CREATE TRIGGER partials_bytes_delete AFTER DELETE ON partials BEGIN
   UPDATE stored_bytes SET bytes = bytes - (200 + coalesce(octet_length(OLD.name), 0) + coalesce(octet_length(OLD.html), 0)) WHERE account_id = OLD.account_id;
 END;
+
+-- Tags and metadata of messages (store/messages/labels), and their rows by tag.
+ALTER TABLE messages ADD COLUMN labels TEXT;                        -- JSON; null: none
+CREATE TABLE message_tags (
+  account     ANY NOT NULL,
+  tag         TEXT NOT NULL,
+  message_seq INTEGER NOT NULL,
+  PRIMARY KEY (account, tag, message_seq)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER messages_tags_delete AFTER DELETE ON messages WHEN OLD.labels IS NOT NULL BEGIN
+  DELETE FROM message_tags WHERE account = OLD.account AND message_seq = OLD.seq
+    AND tag IN (SELECT value FROM json_each(OLD.labels, '$.tags'));
+  UPDATE stored_bytes SET bytes = bytes - octet_length(OLD.labels) WHERE account_id = OLD.account;
+END;
+CREATE TRIGGER messages_tags_update AFTER UPDATE OF labels ON messages WHEN OLD.labels IS NOT NULL BEGIN
+  DELETE FROM message_tags WHERE account = OLD.account AND message_seq = OLD.seq
+    AND tag IN (SELECT value FROM json_each(OLD.labels, '$.tags'));
+  UPDATE stored_bytes SET bytes = bytes - octet_length(OLD.labels) WHERE account_id = OLD.account;
+END;
+
+-- Outcomes of messages with a tag by hour, the codes as in hourly_counts.
+CREATE TABLE tag_counts (
+  hour         INTEGER NOT NULL,
+  account      ANY NOT NULL,
+  tag          TEXT NOT NULL,
+  outcome_code INTEGER NOT NULL,
+  messages     INTEGER NOT NULL,
+  PRIMARY KEY (hour, account, tag, outcome_code)
+) STRICT, WITHOUT ROWID;

@@ -132,7 +132,6 @@ describe('a field of the other stream', () => {
 
 it.each([
   { campaignId: 'campaign_1' },
-  { tags: ['a'], metadata: { a: 'b' } },
   { test: true, id: 5, name: 'x', type: 'y', priority: 'high', locale: 'de' },
   { trackOpens: true, enableClicktracking: true },
 ])('%j keeps its warning', async (sent) => {

@@ -164,6 +164,17 @@ describe('a submitted mail as a request', () => {
     expect(fault({ controls: [['essential', 'yes']] }, 'mk')).toMatch(/transactional mail only/);
   });
 
+  it('reads tags and metadata', () => {
+    const controls: [string, string][] = [
+      ['tag', 'one, two,'],
+      ['tag', 'three'],
+      ['metadata-order-id', '10042'],
+    ];
+    const { body } = request({ controls }, ['ada@example.net']);
+    expect([body.tags, body.metadata]).toEqual([['one', 'two', 'three'], { 'order-id': '10042' }]);
+    expect(fault({ controls: [['metadata-', 'x']] })).toMatch(/X-Postrider-metadata-: is not/);
+  });
+
   it('applies its control fields', () => {
     const controls: [string, string][] = [
       ['campaign', 'campaign_1_x'],

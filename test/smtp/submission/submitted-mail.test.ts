@@ -343,6 +343,9 @@ X-Name: =?utf-8?q?zw=C3=B6lf?=
 X-Order-Id: again
 X-Postrider-Campaign: campaign_1_x
 X-Postrider-Track: clicks
+X-Postrider-Track: opens
+X-Postrider-Tag: one
+X-Postrider-Tag: two
 ${HEAD}Content-Type: text/plain
 Bcc: hidden@example.net
 
@@ -356,6 +359,8 @@ x`);
     expect(mail.controls).toEqual([
       ['campaign', 'campaign_1_x'],
       ['track', 'clicks'],
+      ['tag', 'one'],
+      ['tag', 'two'],
     ]);
   });
 });

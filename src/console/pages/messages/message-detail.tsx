@@ -72,12 +72,14 @@ export function MessageDetail({ messageId, list }: { messageId: string; list: st
         {(message) => {
           const isScheduled = message.status === 'scheduled';
           const isWaiting = isScheduled || message.status === 'queued' || message.status === 'deferred';
-          const facts: [string, string][] = [
+          const facts: (readonly [string, string])[] = [
             [t('messages.sender'), message.from],
             [t('messages.recipientColumn'), message.recipient],
             [t('messages.created'), time(message.createdAt)],
             [t('messages.attempts'), String(message.attempts)],
             [t('messages.next'), time(message.nextAttemptAt)],
+            ...(message.tags === undefined ? [] : [[t('messages.tags'), message.tags.join(', ')] as const]),
+            ...Object.entries(message.metadata ?? {}),
             ['ID', message.messageId],
           ];
           return (

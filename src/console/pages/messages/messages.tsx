@@ -37,6 +37,7 @@ const FILTERS = [
   'domainId',
   'campaignId',
   'jobId',
+  'tag',
   'period',
   'from',
   'to',
@@ -183,6 +184,7 @@ function Filters({ search, onSearch }: FiltersProps) {
         { name: 'domainId', label: t('messages.domain'), shown: nameOf },
         { name: 'campaignId', label: t('messages.campaign'), shown: nameOf },
         { name: 'jobId', label: t('messages.job') },
+        { name: 'tag', label: t('messages.tag') },
       ]}
     >
       <MoreFilters
@@ -214,6 +216,10 @@ function Filters({ search, onSearch }: FiltersProps) {
         <label class="field">
           {t('messages.job')}
           <input class="input" name="jobId" maxLength={100} defaultValue={search['jobId'] ?? ''} />
+        </label>
+        <label class="field">
+          {t('messages.tag')}
+          <input class="input" name="tag" maxLength={50} defaultValue={search['tag'] ?? ''} />
         </label>
       </MoreFilters>
     </ListFilters>

@@ -20,7 +20,13 @@ import { mapResult, type Route, routesOf, unchecked } from '../../route.ts';
 import { EVENT_EXAMPLE, EVENT_KINDS_TEXT, eventKind, eventSchema } from '../event-schema.ts';
 import { definedFields, requestTime } from '../fields.ts';
 import { endOf, pageEndFields, pagesBySeq, paging, SHORT_PAGES } from '../paging.ts';
-import { attemptedStatus, scheduledTime, messageStatus as status } from './send-schemas.ts';
+import {
+  attemptedStatus,
+  labelFields,
+  scheduledTime,
+  messageStatus as status,
+  tagFilter,
+} from './send-schemas.ts';
 
 const route = routesOf({ tag: 'Messages and events', scope: 'setup', permissions: ['read', 'messages'] });
 
@@ -30,6 +36,7 @@ const common = {
   domainId: z.string().max(100).optional(),
   campaignId: z.string().max(100).optional(),
   jobId: z.string().max(100).optional(),
+  tag: tagFilter.optional(),
   from: requestTime.optional().describe('Start, inclusive.'),
   to: requestTime.optional().describe('End, exclusive.'),
 };
@@ -137,6 +144,7 @@ export const messageSchema = z
     scheduledAt: z.string().optional().describe('Of a `scheduled` message: when it is sent.'),
     nextAttemptAt: z.string().optional(),
     heldBecause: holdReason.optional(),
+    ...labelFields,
     createdAt: z.string(),
     updatedAt: z.string(),
   })
@@ -155,6 +163,7 @@ interface CommonQuery {
   domainId?: string | undefined;
   campaignId?: string | undefined;
   jobId?: string | undefined;
+  tag?: string | undefined;
   from?: string | undefined;
   to?: string | undefined;
 }
@@ -163,9 +172,9 @@ function commonFilter(accountId: string, query: CommonQuery) {
   const from = query.from === undefined ? undefined : Date.parse(query.from);
   const to = query.to === undefined ? undefined : Date.parse(query.to);
   if (from !== undefined && to !== undefined && from > to) return invalid('from', 'must not be after `to`');
-  const { recipient, domainId, campaignId, jobId } = query;
+  const { recipient, domainId, campaignId, jobId, tag } = query;
   const recipientHash = recipient === undefined ? undefined : recipientIdentifier(recipient);
-  return { accountId, ...definedFields({ recipientHash, domainId, campaignId, jobId, from, to }) };
+  return { accountId, ...definedFields({ recipientHash, domainId, campaignId, jobId, tag, from, to }) };
 }
 
 export const MESSAGE_EXAMPLE: z.output<typeof messageSchema> = {
@@ -223,7 +232,7 @@ export function messageRoutes({ reader }: Pick<Context, 'reader'>): Route[] {
         example: { messages: [MESSAGE_EXAMPLE], count: 1 },
       },
       page: pagesBySeq('messages'),
-      narrowBy: ['recipient', 'jobId', 'campaignId', 'from', 'to'],
+      narrowBy: ['recipient', 'jobId', 'campaignId', 'tag', 'from', 'to'],
       handle: async ({ caller, query, after }) => {
         const filter = messageFilter(caller.accountId, query);
         if (isRefusal(filter)) return filter;
@@ -283,7 +292,7 @@ export function messageRoutes({ reader }: Pick<Context, 'reader'>): Route[] {
       },
       page: pagesBySeq('events'),
       hidesUrls: 'query',
-      narrowBy: ['messageId', 'recipient', 'jobId', 'campaignId', 'from', 'to'],
+      narrowBy: ['messageId', 'recipient', 'jobId', 'campaignId', 'tag', 'from', 'to'],
       handle: async ({ caller, query, after }) => {
         const filter = commonFilter(caller.accountId, query);
         if (isRefusal(filter)) return filter;

@@ -1,5 +1,13 @@
 import * as z from 'zod';
-import { CALENDAR_METHODS, MAX_ATTACHMENTS, MAX_HEADERS, MAX_RECIPIENTS } from '../../../sending/request.ts';
+import {
+  CALENDAR_METHODS,
+  MAX_ATTACHMENTS,
+  MAX_HEADERS,
+  MAX_METADATA_BYTES,
+  MAX_RECIPIENTS,
+  MAX_TAG_LENGTH,
+  MAX_TAGS,
+} from '../../../sending/request.ts';
 import { MESSAGE_STATUSES, SHOWN_STATUSES } from '../../../store/messages/message-rows.ts';
 import { atMost } from '../fields.ts';
 
@@ -44,6 +52,26 @@ const calendar = z
       .describe('The iCalendar object (RFC 5545), from `BEGIN:VCALENDAR` to `END:VCALENDAR`.'),
   })
   .meta({ id: 'Calendar' });
+
+/** A tag as a filter. */
+export const tagFilter = z.string().min(1).max(MAX_TAG_LENGTH).meta({
+  id: 'TagFilter',
+  description: 'Only messages with this tag.',
+});
+
+/** Tags and metadata of messages, in requests and in responses. */
+export const labelFields = {
+  tags: atMost(z.array(z.string()), MAX_TAGS)
+    .optional()
+    .describe(
+      `At most ${MAX_TAGS} strings of up to ${MAX_TAG_LENGTH} characters, by which messages, events and statistics can be filtered.`,
+    ),
+  metadata: atMost(z.record(z.string(), z.string()), MAX_METADATA_BYTES)
+    .optional()
+    .describe(
+      `Names and values of your own, at most ${MAX_METADATA_BYTES} bytes together: in messages, events and webhooks.`,
+    ),
+};
 
 /** Refused instead of ignored: a caller would assume that it had an effect on recipients, time or content. */
 function only(useCase: string) {
@@ -123,6 +151,7 @@ export const commonSendFields = {
     ),
   enableClickTracking: z.boolean().optional(),
   enableOpenTracking: z.boolean().optional(),
+  ...labelFields,
 };
 
 export const transactionalBody = z
