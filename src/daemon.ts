@@ -54,7 +54,7 @@ export async function startDaemon(config: Config, env: DaemonEnv) {
     const { delivery } = deliveries;
     const sending = await startSending(base, { resolver, ...events, limits, audience, delivery, publicUrl });
     const { storageRefusal } = sending.pressure;
-    pages.acceptSignUps({ accept: sending.acceptance.accept, storageRefusal });
+    pages.setSending({ accept: sending.acceptance.accept, storageRefusal, threads: sending.threads });
     const mx = await startMx(base, { ...pages, ...sending, resolver, recorder });
     registerMetrics(base, deliveries);
     const authentication = startAuthentication(base);

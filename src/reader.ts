@@ -3,6 +3,7 @@ import { personalDataPage } from './audience/personal-data.ts';
 import { contactSearch } from './audience/search.ts';
 import { copyChunk } from './audience/segments/columns.ts';
 import { countPortion, countSelected, nextSelected, segmentContacts } from './audience/segments/evaluate.ts';
+import { archivedMail, archivedPage, archivedSubjects } from './campaigns/archive.ts';
 import { campaignAnalytics } from './campaigns/campaigns.ts';
 import { customFieldsPortion } from './campaigns/fields.ts';
 import { campaignFigures, groupAudience, selectedAudience } from './campaigns/figures.ts';
@@ -24,6 +25,9 @@ import { webhookHealth } from './webhooks/health.ts';
 /** The program of the threads that read the database, with every query that they run. */
 serveReads([
   accountAttention,
+  archivedMail,
+  archivedPage,
+  archivedSubjects,
   campaignAnalytics,
   campaignFigures,
   contactSearch,

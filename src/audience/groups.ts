@@ -24,6 +24,8 @@ export interface SubscriptionGroupFields {
   signUp: SignUpForm | null;
   /** Whether the preference page shows it; null: if it has a sign-up form. */
   isPublic: boolean | null;
+  /** Whether its campaigns are public pages (campaigns/archive.ts). */
+  archive: boolean;
 }
 
 /** Whether the preference page of the account shows the group. */
@@ -101,7 +103,7 @@ export function createSubscriptionGroups(
         const row = {
           subscription_group_id: ids.make('sgroup'),
           account_id: accountId,
-          ...columnsOf(fields),
+          ...columnsOf(fields, ids.token()),
           created_at: now,
           updated_at: now,
         };
@@ -126,7 +128,7 @@ export function createSubscriptionGroups(
         if (isRefusal(group)) return group;
         const changed = {
           ...group,
-          ...columnsOf({ ...fieldsOf(group), ...fields }),
+          ...columnsOf({ ...fieldsOf(group), ...fields }, group.archive_key ?? ids.token()),
           updated_at: clock.now(),
         };
         tx.subscriptionGroups.update(changed);
@@ -185,10 +187,12 @@ function fieldsOf(row: SubscriptionGroupRow): SubscriptionGroupFields {
     companyAddressTemplateId: row.company_address_template_id,
     signUp: signUpFormOf(row),
     isPublic: row.is_public === null ? null : row.is_public === 1,
+    archive: row.archive_key !== null,
   };
 }
 
-function columnsOf(fields: SubscriptionGroupFields) {
+/** `archiveKey`: that of the archive, if it is on. */
+function columnsOf(fields: SubscriptionGroupFields, archiveKey: string) {
   return {
     name: fields.name,
     description: fields.description,
@@ -199,5 +203,6 @@ function columnsOf(fields: SubscriptionGroupFields) {
     company_address_template_id: fields.companyAddressTemplateId,
     sign_up: fields.signUp === null ? null : JSON.stringify(fields.signUp),
     is_public: fields.isPublic === null ? null : fields.isPublic ? (1 as const) : (0 as const),
+    archive_key: fields.archive ? archiveKey : null,
   };
 }

@@ -149,6 +149,7 @@ export function presentGroup(row: SubscriptionGroupRow) {
     // Null: the group has no form.
     signUp: signUp === null ? null : withoutNulls(signUp),
     isPublic: isPublicGroup(row),
+    archive: row.archive_key !== null,
     createdAt: iso(row.created_at),
     updatedAt: iso(row.updated_at),
   };

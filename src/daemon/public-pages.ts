@@ -14,12 +14,14 @@ import { createMedia } from '../media/media.ts';
 import type { Acceptance } from '../sending/accept.ts';
 import type { Pressure } from '../sending/pressure.ts';
 import { createUnsubscribing } from '../suppression/unsubscribe.ts';
+import type { TemplateThreads } from '../templates/thread/threads.ts';
 import { GRACE_MS, logListener } from './context.ts';
 import type { DaemonBase } from './storage.ts';
 
-/** What sign-up forms need of the send path. */
-interface SignUpSending {
+/** What sign-up forms and archives need of the send path. */
+interface PageSending {
   accept: Acceptance['accept'];
+  threads: TemplateThreads;
   storageRefusal: Pressure['storageRefusal'];
 }
 
@@ -69,7 +71,7 @@ export async function startPublicPages(
   media.background.start();
   onStop(() => media.background.stop());
   const mediaFiles = createMediaFiles(base);
-  let sending: SignUpSending | null = null;
+  let sending: PageSending | null = null;
   const describeCopy: DescribeCopy = (message, domain) =>
     // The port is known when a page is requested.
     createDescribeCopy({ config, tokens, publicUrl: publicPages.url() })(message, domain);
@@ -77,6 +79,7 @@ export async function startPublicPages(
     describeCopy,
     audience,
     accept: () => sending?.accept ?? null,
+    templateThreads: () => sending?.threads ?? null,
     storageRefusal: (accountId) => sending?.storageRefusal(accountId) ?? null,
     recorder,
     tokens,
@@ -103,8 +106,8 @@ export async function startPublicPages(
     unsubscribing,
     media,
     mediaFiles,
-    /** Sets the send path, which is created later: until then, sign-up forms are not accepted. */
-    acceptSignUps: (parts: SignUpSending): void => {
+    /** Sets the send path, which is created later: until then, sign-up forms are not accepted, and Liquid is not rendered. */
+    setSending: (parts: PageSending): void => {
       sending = parts;
     },
   };

@@ -52,6 +52,15 @@ export function linkBase(publicUrl: string, domain: Pick<DomainRow, 'tracking_ho
   return `${protocol}//${domain.tracking_host}${port === '' ? '' : `:${port}`}`;
 }
 
+/** The base URL of pages and images of an account: that of its oldest domain with a link host, else `publicUrl`. */
+export function accountLinkBase(
+  { domains }: Pick<Tables, 'domains'>,
+  publicUrl: string,
+  accountId: string,
+): string {
+  return linkBase(publicUrl, { tracking_host: domains.linkHost(accountId) });
+}
+
 export interface PrepareDeps {
   config: Config;
   tokens: Pick<Tokens, 'of'>;

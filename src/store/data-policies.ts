@@ -200,6 +200,7 @@ export const OTHER_TABLES = [
   'accounts',
   // Deleted with the key.
   'api_key_uses',
+  'archived_campaigns',
   // Names of columns and reasons, without values of rows; the files are deleted when their imports end.
   'background_imports',
   'campaign_counts',

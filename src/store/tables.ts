@@ -4,6 +4,7 @@ import { accountLimitTable, messageCountTable } from './account-limits.ts';
 import { accountTable } from './accounts.ts';
 import { apiKeyTable } from './api-keys.ts';
 import { restoreHoldTable } from './backup/restore-holds.ts';
+import { archivedCampaignTable } from './campaigns/archived-campaigns.ts';
 import { campaignCountTable } from './campaigns/campaign-counts.ts';
 import { campaignSendTable } from './campaigns/campaign-sends.ts';
 import { campaignTable } from './campaigns/campaigns.ts';
@@ -129,6 +130,7 @@ export function createTables(db: Database) {
     templates: () => templateTable(db),
     templateVersions: () => templateVersionTable(db),
     complianceTemplates: () => complianceTemplateTable(db),
+    archivedCampaigns: () => archivedCampaignTable(db),
     campaigns: () => campaignTable(db),
     campaignCounts: () => campaignCountTable(db),
     campaignSends: () => campaignSendTable(db),

@@ -238,6 +238,7 @@ function createChecker({
           group.company_address_template_id,
         ])
           requireKnown(ids.complianceTemplate, 'compliance template', id);
+        if (group.archive_key !== null) once('archive', group.archive_key);
         return addId(ids.subscriptionGroup, 'subscription group', group.subscription_group_id);
       }
       case 'webhook':

@@ -306,6 +306,7 @@ export const RECORD_SCHEMAS = {
       .default(null),
     // Files of version 0.2.0 do not have it.
     is_public: flag.nullable().default(null),
+    archive_key: z.string().regex(MEDIA_LINK, 'is not a key').nullable().default(null),
     created_at: time,
     updated_at: time,
   }),

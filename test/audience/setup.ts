@@ -69,6 +69,7 @@ export const GROUP = {
   companyAddressTemplateId: null,
   signUp: null,
   isPublic: null,
+  archive: false,
 };
 
 /** The code of a refusal, else the value. */

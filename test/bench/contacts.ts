@@ -102,6 +102,7 @@ async function run(): Promise<void> {
       companyAddressTemplateId: null,
       signUp: null,
       isPublic: null,
+      archive: false,
     }),
   );
   const source = await openSource(csv(), 'csv');

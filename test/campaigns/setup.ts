@@ -60,6 +60,7 @@ export async function startCampaigns(
         companyAddressTemplateId: null,
         signUp: null,
         isPublic: null,
+        archive: false,
       }),
     ).subscription_group_id;
   const groupId = await createGroup('News');

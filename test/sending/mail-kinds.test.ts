@@ -248,6 +248,7 @@ describe('the list of marketing mail', () => {
       company_address_template_id: null,
       sign_up: null,
       is_public: null,
+      archive_key: null,
       ...times,
     });
     tables.campaigns.insert({

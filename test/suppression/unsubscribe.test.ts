@@ -40,6 +40,7 @@ async function setup(useCase: Stream, groupState: GroupState = 'none') {
       company_address_template_id: null,
       sign_up: null,
       is_public: null,
+      archive_key: null,
       created_at: now,
       updated_at: now,
     });

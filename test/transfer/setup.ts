@@ -180,6 +180,7 @@ export async function startFull(options: InstallationOptions = {}) {
     company_address_template_id: null,
     sign_up: '{"from":"news@example.com","subject":null,"intro":"Hello"}',
     is_public: 1,
+    archive_key: 'A'.repeat(43),
     ...times,
   });
   for (const name of ['ada', 'bob', 'zoe']) {

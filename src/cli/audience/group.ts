@@ -42,6 +42,7 @@ Examples:
             companyAddressTemplateId: null,
             signUp: null,
             isPublic: null,
+            archive: false,
           });
           context.printRecord(presentGroup(context.accepted(created)));
         },

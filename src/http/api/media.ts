@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { iso } from '../../core/clock.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
-import { linkBase } from '../../delivery/prepare.ts';
+import { accountLinkBase } from '../../delivery/prepare.ts';
 import { mediaFileName } from '../../media/files.ts';
 import { IMAGE_TYPES, type ImageType } from '../../media/images.ts';
 import { MAX_MEDIA, MAX_MEDIA_BYTES, type Media } from '../../media/media.ts';
@@ -63,11 +63,7 @@ export function mediaRoutes(
   { tables }: Pick<Context, 'tables'>,
   { media: service, publicUrl }: { media: Media; publicUrl: string },
 ): Route[] {
-  /** The base of addresses: the link host of the account's oldest domain that has one, else that of the platform. */
-  const baseOf = (accountId: string): string => {
-    const host = tables.domains.linkHost(accountId);
-    return linkBase(publicUrl, { tracking_host: host });
-  };
+  const baseOf = (accountId: string): string => accountLinkBase(tables, publicUrl, accountId);
   const present = (row: DescribedMedia, base: string): z.output<typeof media> => ({
     mediaId: row.media_id,
     name: row.name,

@@ -24,6 +24,10 @@ p,legend,label,li,button{overflow-wrap:anywhere}
 .whole{display:inline-block;max-width:100%;overflow-wrap:anywhere;vertical-align:bottom}
 :lang(ja){word-break:normal;line-break:strict;letter-spacing:normal}
 ul{margin:0 0 1rem;padding-inline-start:1.25rem}
+ul.archive{list-style:none;padding:0}
+.archive li{padding:.875rem 0;border-top:1px solid var(--rule)}
+.archive a{font-weight:600}
+.archive time{display:block;color:var(--soft);font-size:.875rem}
 form{margin:0 0 1rem}
 section{border-top:1px solid var(--rule);padding-top:1.5rem;margin-top:1.5rem}
 section>:last-child,main>:last-child{margin-bottom:0}

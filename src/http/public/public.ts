@@ -1,4 +1,5 @@
 import { Counter } from 'prom-client';
+import { createArchive } from '../../campaigns/archive.ts';
 import type { Config } from '../../config/schema.ts';
 import type { DescribeCopy } from '../../delivery/prepare.ts';
 import type { OnSuppressionChange, Recorder } from '../../events/record.ts';
@@ -8,7 +9,9 @@ import type { MediaFiles } from '../../media/files.ts';
 import type { Context } from '../../store/context.ts';
 import { createPreferences } from '../../suppression/preferences.ts';
 import { createReportAbuse, type Unsubscribing } from '../../suppression/unsubscribe.ts';
+import type { TemplateThreads } from '../../templates/thread/threads.ts';
 import type { ContextFor } from '../listener.ts';
+import { archiveRoute } from './archive.ts';
 import { plainLook } from './look.ts';
 import { mediaRoute } from './media.ts';
 import type { PageHosts } from './own-host.ts';
@@ -28,6 +31,8 @@ export interface PublicServices extends Pick<SignUpServices, 'audience' | 'accep
   tokens: Tokens;
   mediaFiles: MediaFiles;
   describeCopy: DescribeCopy;
+  /** Renders Liquid of archived campaigns; null: it has not started. */
+  templateThreads(): TemplateThreads | null;
   unsubscribing: Unsubscribing;
   onSuppressionChange: OnSuppressionChange;
   /** Whether a host is the link host of a verified customer domain. */
@@ -83,6 +88,7 @@ export function createPublicPages(context: PublicContext, services: PublicServic
       }),
       mediaRoute({ files: services.mediaFiles, hosts }),
       viewRoute(context, { tokens, hosts, describeCopy: services.describeCopy }),
+      archiveRoute(context, { archive: createArchive(context, services.templateThreads), hosts }),
       reportRoute(context, { tokens, hosts, reportAbuse: createReportAbuse(context, services) }),
       ...(certificates === null ? [] : [challengeRoute(certificates.challengeAnswer)]),
       stsPolicyRoute(services.stsPolicyOf),

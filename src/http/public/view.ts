@@ -4,8 +4,6 @@ import type { DescribeCopy } from '../../delivery/prepare.ts';
 import { isErased } from '../../events/erased.ts';
 import { readableParts } from '../../mail/compose.ts';
 import type { Attachment, CopyDetails, MessageContent } from '../../mail/content.ts';
-import { escapeHtml } from '../../mail/html/escape.ts';
-import { walkHtmlInSteps } from '../../mail/html/walk.ts';
 import type { SentMail } from '../../mail/sent-mail.ts';
 import type { Tokens } from '../../mail/tokens.ts';
 import { sentContent } from '../../sending/sent-content.ts';
@@ -14,24 +12,16 @@ import { createInFlight } from '../in-flight.ts';
 import { html } from './html.ts';
 import { pageResponse } from './layout.ts';
 import { plainLook } from './look.ts';
+import { MESSAGE_HEADERS, textPage, withoutReferrer } from './message-page.ts';
 import { isOwnHost, type PageHosts, redirectToPlatform } from './own-host.ts';
 import { partiesOf } from './parties.ts';
 import { faultPage, unknownLinkPage } from './plain-pages.ts';
-import { COMMON_HEADERS, type PublicRequest, type PublicResponse, type PublicRoute } from './response.ts';
+import type { PublicRequest, PublicResponse, PublicRoute } from './response.ts';
 
 /*
  * `/v/<token>`: a message as it was sent, for mail programs that do not show it well. Its links lead directly to their
- * addresses, and opening it counts as nothing. The HTML is that of the sender: the policy forbids scripts, forms and frames,
- * and `sandbox` separates it from the host.
+ * addresses, and opening it counts as nothing.
  */
-
-const MESSAGE_HEADERS: Readonly<Record<string, string>> = {
-  ...COMMON_HEADERS,
-  'Content-Type': 'text/html; charset=utf-8',
-  'Content-Security-Policy':
-    "default-src 'none'; style-src 'unsafe-inline' https:; font-src https:; img-src http: https: data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox allow-popups allow-popups-to-escape-sandbox",
-  'X-Frame-Options': 'DENY',
-};
 
 /** Images in the mail that are shown: those that no browser runs. */
 const INLINE_IMAGE = /^image\/(?:png|jpeg|gif|webp)$/i;
@@ -94,8 +84,7 @@ export function viewRoute(
 /** The HTML of a copy with its inline images, else its text. */
 function* messagePage(content: MessageContent, copy: CopyDetails): Work<string> {
   const parts = yield* readableParts(content, copy);
-  if (parts.html === null)
-    return `<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${escapeHtml(content.subject)}</title><pre style="white-space:pre-wrap;overflow-wrap:anywhere">${escapeHtml(parts.text ?? '')}</pre>`;
+  if (parts.html === null) return textPage(content.subject, parts.text ?? '');
   return yield* withInlineImages(yield* withoutReferrer(parts.html), content.attachments);
 }
 
@@ -117,29 +106,6 @@ function* withInlineImages(source: string, attachments: readonly Attachment[]): 
     left -= file.content.length;
     out += `${source.slice(at, index)}data:${file.contentType};base64,${file.content}`;
     at = index + 'cid:'.length + file.id.length;
-  }
-  return out + source.slice(at);
-}
-
-/** Without what would send the address of the page to the hosts of images and links. */
-function* withoutReferrer(source: string): Work<string> {
-  const changes: { start: number; end: number }[] = [];
-  yield* walkHtmlInSteps(
-    source,
-    {
-      open: (name, attributes, spans, tagStart) => {
-        const isMeta = name === 'meta' && /^\s*referrer\s*$/i.test(attributes.get('name') ?? '');
-        const span = isMeta ? spans.get('name') : spans.get('referrerpolicy');
-        if (span !== undefined) changes.push({ start: tagStart + span.start, end: tagStart + span.end });
-      },
-    },
-    new Set(['name', 'referrerpolicy']),
-  );
-  let out = '';
-  let at = 0;
-  for (const { start, end } of changes) {
-    out += source.slice(at, start);
-    at = end;
   }
   return out + source.slice(at);
 }

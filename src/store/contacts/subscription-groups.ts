@@ -30,6 +30,8 @@ export interface SubscriptionGroupRow {
   sign_up: string | null;
   /** Whether the preference page shows it; null: if it has a sign-up form. */
   is_public: 0 | 1 | null;
+  /** Random, in the address of the archive of a private group; null: the group has no archive. */
+  archive_key: string | null;
   deleted_at: number | null;
   created_at: number;
   updated_at: number;
@@ -63,16 +65,23 @@ export function subscriptionGroupTable(db: Database) {
   const markDeleted = sql.run<[number, number]>(
     'UPDATE subscription_groups SET deleted_at = ? WHERE seq = ?',
   );
+  const byArchiveKey = sql.get<[string], SubscriptionGroupRow>(
+    'SELECT * FROM subscription_groups WHERE archive_key = ? AND deleted_at IS NULL',
+  );
+  const withPublicArchive = sql.get<[string], SubscriptionGroupRow>(`
+    SELECT * FROM subscription_groups
+    WHERE subscription_group_id = ? AND archive_key IS NOT NULL AND deleted_at IS NULL
+      AND coalesce(is_public, sign_up IS NOT NULL) = 1`);
   return {
     /** Returns its seq. */
     insert: sql.insert<[row: NewSubscriptionGroup]>(`
       INSERT INTO subscription_groups ${columnValues(`subscription_group_id, account_id, name, description,
         is_active, tags, unsubscribe_template_id, report_abuse_template_id, company_address_template_id, sign_up,
-        is_public, created_at, updated_at`)}`),
+        is_public, archive_key, created_at, updated_at`)}`),
     /** Writes the columns that an account may change. */
     update: sql.run<[row: SubscriptionGroupRow]>(`
       UPDATE subscription_groups SET ${columnsSet(`name, description, is_active, tags, unsubscribe_template_id,
-        report_abuse_template_id, company_address_template_id, sign_up, is_public, updated_at`)}
+        report_abuse_template_id, company_address_template_id, sign_up, is_public, archive_key, updated_at`)}
       WHERE seq = @seq`),
     get: sql.get<[accountId: string, groupId: string], SubscriptionGroupRow>(
       'SELECT * FROM subscription_groups WHERE account_id = ? AND subscription_group_id = ? AND deleted_at IS NULL',
@@ -81,6 +90,8 @@ export function subscriptionGroupTable(db: Database) {
     ofForm: sql.get<[groupId: string], SubscriptionGroupRow>(
       'SELECT * FROM subscription_groups WHERE subscription_group_id = ? AND deleted_at IS NULL AND sign_up IS NOT NULL',
     ),
+    /** The group of any account with this archive: by its id if the group is public, else by the key. */
+    ofArchive: (key: string): SubscriptionGroupRow | null => byArchiveKey(key) ?? withPublicArchive(key),
     /** Active groups that the preference page of the account shows, oldest first. */
     onPages: sql.all<[accountId: string, limit: number], SubscriptionGroupRow>(`
       SELECT * FROM subscription_groups INDEXED BY subscription_groups_on_pages

@@ -586,3 +586,36 @@ CREATE TABLE tag_counts (
   messages     INTEGER NOT NULL,
   PRIMARY KEY (hour, account, tag, outcome_code)
 ) STRICT, WITHOUT ROWID;
+
+-- Archives: the campaigns of a group as public pages (campaigns/archive.ts). The key is in the address of a private group; null: the
+-- group has no archive.
+ALTER TABLE subscription_groups ADD COLUMN archive_key TEXT;
+CREATE UNIQUE INDEX subscription_groups_by_archive_key ON subscription_groups (archive_key) WHERE archive_key IS NOT NULL;
+-- Campaigns that were sent to all members of a group, whether it has an archive or not. Rows of a deleted group stay until the
+-- campaign is deleted.
+CREATE TABLE archived_campaigns (
+  group_id     TEXT NOT NULL,
+  sent_at      INTEGER NOT NULL,   -- when sending began
+  campaign_seq INTEGER NOT NULL REFERENCES campaigns (seq) ON DELETE CASCADE,
+  PRIMARY KEY (group_id, sent_at, campaign_seq)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX archived_campaigns_by_campaign ON archived_campaigns (campaign_seq);
+CREATE TRIGGER archived_campaigns_update AFTER UPDATE OF finished_at ON campaign_sends
+WHEN OLD.finished_at IS NULL AND NEW.finished_at IS NOT NULL AND NEW.queued > 0 BEGIN
+  INSERT OR IGNORE INTO archived_campaigns
+  SELECT NEW.subscription_group_id, coalesce(NEW.started_at, NEW.created_at), NEW.campaign_seq WHERE NEW.audience IS NULL
+  UNION ALL SELECT value, coalesce(NEW.started_at, NEW.created_at), NEW.campaign_seq FROM json_each(NEW.audience, '$.groupIds')
+  WHERE json_extract(NEW.audience, '$.segmentId') IS NULL AND json_array_length(NEW.audience, '$.excludeSegmentIds') = 0
+    AND json_array_length(NEW.audience, '$.excludeCampaignIds') = 0;
+END;
+CREATE TRIGGER archived_campaigns_insert AFTER INSERT ON campaign_sends WHEN NEW.finished_at IS NOT NULL AND NEW.queued > 0 BEGIN
+  INSERT OR IGNORE INTO archived_campaigns
+  SELECT NEW.subscription_group_id, coalesce(NEW.started_at, NEW.created_at), NEW.campaign_seq WHERE NEW.audience IS NULL
+  UNION ALL SELECT value, coalesce(NEW.started_at, NEW.created_at), NEW.campaign_seq FROM json_each(NEW.audience, '$.groupIds')
+  WHERE json_extract(NEW.audience, '$.segmentId') IS NULL AND json_array_length(NEW.audience, '$.excludeSegmentIds') = 0
+    AND json_array_length(NEW.audience, '$.excludeCampaignIds') = 0;
+END;
+-- Those of versions without segments.
+INSERT INTO archived_campaigns
+SELECT subscription_group_id, coalesce(started_at, created_at), campaign_seq FROM campaign_sends
+WHERE finished_at IS NOT NULL AND queued > 0 AND audience IS NULL;

@@ -43,7 +43,10 @@ const UNIQUE_COLUMNS: Partial<Record<TransferType, readonly (readonly [table: st
   partial: [['partials', 'partial_id']],
   template: [['templates', 'template_id']],
   compliance_template: [['compliance_templates', 'template_id']],
-  subscription_group: [['subscription_groups', 'subscription_group_id']],
+  subscription_group: [
+    ['subscription_groups', 'subscription_group_id'],
+    ['subscription_groups', 'archive_key'],
+  ],
   webhook: [['webhooks', 'webhook_id']],
   campaign: [['campaigns', 'campaign_id']],
   segment: [['segments', 'segment_id']],

@@ -8,6 +8,7 @@ export const NOT_EXPORTED: Readonly<Record<string, string>> = {
   account_imports: 'imports in progress on this installation',
   account_numbers: 'numbers of this database, assigned again',
   api_key_uses: 'uses of keys on this installation',
+  archived_campaigns: 'filled by triggers',
   attempts: 'belong to messages',
   attention_seen: 'people of this installation',
   audit_records: 'what people did with the console of this installation',

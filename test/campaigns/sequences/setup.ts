@@ -88,6 +88,7 @@ export async function startSequences(defaults: AccountLimitDefaults = {}) {
         reportAbuseTemplateId: null,
         companyAddressTemplateId: null,
         isPublic: null,
+        archive: false,
         signUp: null,
       }),
     ).subscription_group_id;

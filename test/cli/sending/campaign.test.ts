@@ -95,6 +95,7 @@ function insertGroup({ subscriptionGroups }: Tables, id: string, name: string): 
     company_address_template_id: null,
     sign_up: null,
     is_public: null,
+    archive_key: null,
     created_at: NOON,
     updated_at: NOON,
   });

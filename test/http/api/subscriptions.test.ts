@@ -64,6 +64,7 @@ describe('a subscription group', () => {
       tags: [],
       signUp: null,
       isPublic: false,
+      archive: false,
       createdAt: expect.stringMatching(/Z$/),
       updatedAt: expect.stringMatching(/Z$/),
     });

@@ -253,6 +253,7 @@ async function resourcesOf(person: ConsolePerson, accountId: string): Promise<Me
     company_address_template_id: null,
     sign_up: null,
     is_public: null,
+    archive_key: null,
     created_at: now,
     updated_at: now,
   });

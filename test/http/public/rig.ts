@@ -54,6 +54,7 @@ export async function startPublic(
     unsubscribing,
     audience: { signUps: createSignUps(store, { recorder, mayAdd: () => null }) },
     accept: () => null,
+    templateThreads: () => null,
     storageRefusal: () => null,
     onSuppressionChange,
     isCustomerHost: (host) => CUSTOMER_HOSTS.includes(host),
@@ -100,6 +101,7 @@ export async function startPublic(
         company_address_template_id: null,
         sign_up: signUp === null ? null : JSON.stringify(signUp),
         is_public: null,
+        archive_key: null,
         created_at: clock.now(),
         updated_at: clock.now(),
       });

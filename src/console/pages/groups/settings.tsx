@@ -2,7 +2,7 @@ import { operate } from '../../api.ts';
 import { Button } from '../../parts/button.tsx';
 import { fieldText, filledTexts } from '../../parts/field-text.ts';
 import { toast } from '../../parts/toast.tsx';
-import { Outcome, RowActions, useAction } from '../../parts.tsx';
+import { Copy, Outcome, RowActions, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -33,6 +33,7 @@ export function GroupSettings({ group, onChange }: GroupSettingsProps) {
           ...filledTexts(fields, 'name', 'description'),
           isActive: fields.has('isActive'),
           isPublic: fields.has('isPublic'),
+          archive: fields.has('archive'),
           tags: fieldText(fields, 'tags')
             .split(',')
             .map((tag) => tag.trim())
@@ -104,6 +105,28 @@ export function GroupSettings({ group, onChange }: GroupSettingsProps) {
           />{' '}
           {t('groups.isPublic')}
         </label>
+        <label class="check">
+          <input
+            class="tick"
+            type="checkbox"
+            name="archive"
+            defaultChecked={group.archive}
+            aria-describedby="archive-hint"
+            disabled={readOnly}
+          />{' '}
+          {t('groups.archive')}
+        </label>
+        <p class="small" id="archive-hint">
+          {t(group.isPublic ? 'groups.archive.hint' : 'groups.archive.private')}
+        </p>
+        {group.archiveUrl !== undefined && (
+          <p>
+            <a class="value" href={group.archiveUrl} target="_blank" rel="noreferrer">
+              {group.archiveUrl}
+            </a>{' '}
+            <Copy text={group.archiveUrl} label={t('groups.archive.copy')} />
+          </p>
+        )}
         {!readOnly && (
           <div class="actions">
             <Button type="submit" kind="primary" label={t('me.save')} isBusy={outcome?.running === true} />

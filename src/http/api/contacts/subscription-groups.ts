@@ -2,12 +2,15 @@ import * as z from 'zod';
 import type { Caller } from '../../../accounts/authenticate.ts';
 import type { SubscriptionGroups } from '../../../audience/groups.ts';
 import { presentGroup } from '../../../audience/present.ts';
+import { archiveKeyOf } from '../../../campaigns/archive.ts';
 import { isRefusal, type Refusal, refuse } from '../../../core/refusal.ts';
+import { accountLinkBase } from '../../../delivery/prepare.ts';
 import { domainOf, parseMailbox } from '../../../mail/address.ts';
 import { checkDomain, type Sender } from '../../../sending/checks.ts';
 import type { SubscriptionGroupRow } from '../../../store/contacts/subscription-groups.ts';
 import type { Context } from '../../../store/context.ts';
 import { type ComplianceTemplates, groupTemplatesRefusal } from '../../../templates/compliance-templates.ts';
+import { ARCHIVE_ROUTE } from '../../public/archive.ts';
 import { mapResult, type Route, routesOf } from '../../route.ts';
 import { definedFields, line, lines, messageResult, resourceName } from '../fields.ts';
 import { nameSearch, pageOf, pagesBySeq, pagingWide, seqEnd } from '../paging.ts';
@@ -46,6 +49,12 @@ const fields = {
     .describe(
       'Whether people can join and leave the group on the preference page. `null`, the default: if the group has a sign-up form.',
     ),
+  archive: z
+    .boolean()
+    .optional()
+    .describe(
+      'Whether campaigns to all members of the group are public pages with a feed, without personal values and links. The address of a public group contains its id, that of another one cannot be guessed and changes when the archive is switched off and on. Default: false.',
+    ),
   signUp: z
     .object({
       from: mailbox.describe(
@@ -70,6 +79,7 @@ const DEFAULTS = {
   companyAddressTemplateId: null,
   signUp: null,
   isPublic: null,
+  archive: false,
 };
 
 const patch = z.object({ name: name.optional(), ...fields }).meta({ id: 'SubscriptionGroupPatch' });
@@ -98,6 +108,8 @@ export const group = z
       .object({ from: z.string(), subject: z.string().optional(), intro: z.string().optional() })
       .nullable(),
     isPublic: z.boolean().describe('The preference page shows the group.'),
+    archive: z.boolean().describe('Campaigns to the group are public pages.'),
+    archiveUrl: z.string().optional().describe('Address of the archive; that of its feed ends with `.rss`.'),
     signUpUrl: z
       .string()
       .optional()
@@ -123,6 +135,8 @@ const EXAMPLE: z.output<typeof group> = {
   tags: ['news'],
   signUp: { from: 'news@example.com' },
   isPublic: true,
+  archive: true,
+  archiveUrl: 'https://link.example.com/a/sgroup_1769860800000_4k2m9x7q1zab',
   signUpUrl: 'https://mail.example.com/j/sgroup_1769860800000_4k2m9x7q1zab',
   createdAt: CONTACT_EXAMPLES.time,
   updatedAt: CONTACT_EXAMPLES.time,
@@ -139,16 +153,22 @@ export function subscriptionGroupRoutes(
   }: {
     groups: SubscriptionGroups;
     complianceTemplates: Pick<ComplianceTemplates, 'get'>;
-    /** Base of the addresses of sign-up forms. */
+    /** Base of the addresses of sign-up forms, and of archives without a link host. */
     publicUrl: string;
   },
 ): Route[] {
   function present(row: SubscriptionGroupRow): { group: z.output<typeof group> } {
     const presented = presentGroup(row);
     const { signUp, subscriptionGroupId } = presented;
+    const key = archiveKeyOf(row);
     return {
-      group:
-        signUp === null ? presented : { ...presented, signUpUrl: `${publicUrl}/j/${subscriptionGroupId}` },
+      group: {
+        ...presented,
+        ...(signUp === null ? {} : { signUpUrl: `${publicUrl}/j/${subscriptionGroupId}` }),
+        ...(key === null
+          ? {}
+          : { archiveUrl: `${accountLinkBase(tables, publicUrl, row.account_id)}/${ARCHIVE_ROUTE}/${key}` }),
+      },
     };
   }
 
