@@ -5,7 +5,7 @@ import { presentEvent } from '../events/feed.ts';
 import { presentMessage, presentTimeline } from '../events/message-view.ts';
 import { isEmailIdentifier } from '../mail/identifier.ts';
 import { MAX_CONSENT_ENTRIES } from '../store/contacts/consent.ts';
-import { ENGAGEMENT_BITS } from '../store/contacts/engagement.ts';
+import { ENGAGEMENT_BITS, variantOfBits } from '../store/contacts/engagement.ts';
 import type { ExportSection } from '../store/data-policies.ts';
 import type { ListedMessage } from '../store/messages/messages.ts';
 import type { Reader } from '../store/readers/reads.ts';
@@ -166,8 +166,15 @@ function engagementOf({ engagement, personalData }: Tables, contactSeq: number) 
       received: (bits & ENGAGEMENT_BITS.received) !== 0,
       opened: (bits & ENGAGEMENT_BITS.opened) !== 0,
       clicked: (bits & ENGAGEMENT_BITS.clicked) !== 0,
+      // Of its A/B test, from 1.
+      ...withoutNulls({ variant: variantNumber(bits) }),
     })),
   };
+}
+
+function variantNumber(bits: number): number | null {
+  const variant = variantOfBits(bits);
+  return variant === null ? null : variant + 1;
 }
 
 interface PageRows {

@@ -7,6 +7,7 @@ import type { Context } from '../store/context.ts';
 import { readQuery } from '../store/readers/reads.ts';
 import type { Page, PageFilter } from '../store/rows/page.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
+import type { TestRequest } from './variants.ts';
 
 /* Campaigns: names under which messages are sent and counted. Deleting one deletes its counts, not its messages. */
 
@@ -201,6 +202,10 @@ interface PreparedSend extends AudienceRequest {
   perHour?: number | undefined;
   /** ISO 8601. */
   scheduledAt?: string | undefined;
+  variants?:
+    | { name?: string | undefined; subject?: string | undefined; templateId?: string | undefined }[]
+    | undefined;
+  test?: TestRequest | undefined;
 }
 
 /** Reads the stored form. */

@@ -64,7 +64,7 @@ function insertService(
 }
 
 /** A member as it was when it was rendered. */
-interface RenderedMember {
+export interface RenderedMember {
   /** JSON of the fields of the contact. */
   fields: string;
   result: LiquidCopy | Unrun;

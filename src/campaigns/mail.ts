@@ -13,16 +13,23 @@ import {
   serviceOf,
   type TemplateContext,
 } from '../sending/render/render.ts';
-import { collectFaults, type MailRequest, type ParsedMail, parseMail } from '../sending/request.ts';
+import {
+  collectFaults,
+  type MailRequest,
+  type ParsedMail,
+  parseMail,
+  parseSource,
+} from '../sending/request.ts';
 import type { AccountRow } from '../store/accounts.ts';
 import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
 import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
 import type { DomainRow } from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
 import { isLiquid } from '../templates/liquid.ts';
-import type { TemplateContent } from '../templates/templates.ts';
+import type { TemplateContent, TemplateSource } from '../templates/templates.ts';
 import type { AudienceRequest } from './campaigns.ts';
 import { CONTACT_FIELDS } from './fields.ts';
+import { type CampaignTest, MAX_VARIANTS, MIN_VARIANTS, type TestRequest } from './variants.ts';
 
 /*
  * The mail of a campaign and the checks that depend on no recipient. They run when it is accepted and again for each
@@ -33,11 +40,29 @@ import { CONTACT_FIELDS } from './fields.ts';
 export interface CampaignRequest extends MailRequest, AudienceRequest {
   /** Maximum number of messages an hour, from 1. */
   perHour?: number | undefined;
+  /** Contents of an A/B test, with `test`. */
+  variants?: VariantRequest[] | undefined;
+  test?: TestRequest | undefined;
+}
+
+/** Replaces the subject of the campaign, or its content: a template, or html with its text. */
+export interface VariantRequest
+  extends Pick<MailRequest, 'templateId' | 'subject' | 'html' | 'text' | 'syntax'> {
+  /** Default: A, B, C or D. */
+  name?: string | undefined;
 }
 
 export interface ParsedCampaign extends ParsedMail {
   /** Null: as fast as delivery permits. */
   perHour: number | null;
+  /** Null: one content. */
+  test: ParsedTest | null;
+}
+
+/** `sources`: of the variants, the first of which is that of the campaign as well. */
+interface ParsedTest extends Omit<CampaignTest, 'variants'> {
+  names: string[];
+  sources: TemplateSource[];
 }
 
 /** The mail in its stored form (JSON): with the content of the template, where the request named one. */
@@ -51,6 +76,19 @@ export interface CampaignMail
   service?: readonly string[];
   /** Tags and metadata in their stored form; absent: none. */
   labels?: string;
+  /** The contents of the variants after the first one. */
+  others?: readonly VariantMail[];
+}
+
+export type VariantMail = Pick<CampaignMail, 'wording' | 'optional' | 'service'>;
+
+/** The mail of a variant, from 0. */
+export function mailOfVariant({ others = [], ...mail }: CampaignMail, variant: number): CampaignMail {
+  if (variant === 0) return mail;
+  const own = others[variant - 1];
+  if (own === undefined) throw new Error(`the campaign has no variant ${variant}`);
+  const { service: _, ...shared } = mail;
+  return { ...shared, ...own };
 }
 
 /** Characters of a campaign's variables as JSON, which are inserted for each member. */
@@ -58,8 +96,14 @@ const MAX_VARIABLES_LENGTH = 64 * 1024;
 
 /** Parses a request into narrow types; refuses it with a VALIDATION_ERROR that lists the faults. */
 export function parseCampaign(request: CampaignRequest, now: number): ParsedCampaign | Refusal {
-  return collectFaults((fault) => {
-    const mail = parseMail(request, now, fault);
+  return collectFaults((report) => {
+    const fault = onceEach(report);
+    const { variants } = request;
+    const mail =
+      variants === undefined
+        ? parseMail(request, now, fault)
+        : parseMail(contentOfVariant(request, variants[0] ?? {}), now, faultOfVariant(variants, 0, fault));
+    const test = parseTest(request, fault);
     for (const name of CONTACT_FIELDS) {
       if (Object.hasOwn(request.templateVariables ?? {}, name))
         fault(
@@ -73,8 +117,84 @@ export function parseCampaign(request: CampaignRequest, now: number): ParsedCamp
         `must have at most ${MAX_VARIABLES_LENGTH} characters as JSON in a campaign`,
       );
     if (mail === null) return null;
-    return { ...mail, perHour: request.perHour ?? null };
+    return {
+      ...mail,
+      perHour: request.perHour ?? null,
+      test: test === null ? null : { ...test, sources: [mail.source, ...test.sources] },
+    };
   });
+}
+
+type OnFault = (field: string, message: string) => void;
+
+const VARIANT_NAMES = ['A', 'B', 'C', 'D'];
+/** A month, as far as a campaign can be scheduled ahead. */
+export const MAX_WAIT_HOURS = 720;
+
+/** Parses the variants after the first one, and how they are tested. */
+function parseTest(request: CampaignRequest, fault: OnFault): ParsedTest | null {
+  const { variants, test } = request;
+  if (variants === undefined) {
+    if (test !== undefined) fault('variants', 'is required with test');
+    return null;
+  }
+  if (variants.length < MIN_VARIANTS || variants.length > MAX_VARIANTS)
+    fault('variants', `must have ${MIN_VARIANTS} to ${MAX_VARIANTS} entries`);
+  const names = variants.map(({ name }, index) => name ?? VARIANT_NAMES[index] ?? '');
+  for (const [index, name] of names.entries())
+    if (names.indexOf(name) < index) fault(`variants[${index}].name`, `is that of another variant: ${name}`);
+  for (const [index, own] of variants.entries()) {
+    if (own.text !== undefined && own.html === undefined)
+      fault(`variants[${index}].text`, 'needs the html of the variant');
+    if (own.syntax !== undefined && own.html === undefined)
+      fault(`variants[${index}].syntax`, 'needs the html of the variant');
+  }
+  const sources = variants
+    .slice(1)
+    .map((own, index) =>
+      parseSource(contentOfVariant(request, own), faultOfVariant(variants, index + 1, fault)),
+    );
+  if (test === undefined) {
+    fault('test', 'is required with variants');
+    return null;
+  }
+  const { share, winner, waitHours = null } = test;
+  if (share === 100 && winner !== 'none')
+    fault('test.winner', 'must be none with a share of 100: no recipients remain for a winner');
+  if (share < 100 && winner === 'none')
+    fault('test.winner', 'must be opens or clicks with a share below 100: the others receive the winner');
+  if (winner === 'none' && waitHours !== null) fault('test.waitHours', 'has no effect without a winner');
+  if (winner !== 'none' && waitHours === null)
+    fault('test.waitHours', `is required with the winner ${winner}`);
+  if (winner === 'opens' && request.enableOpenTracking !== true)
+    fault('test.winner', 'needs enableOpenTracking to find the winner by opens');
+  if (winner === 'clicks' && request.enableClickTracking !== true)
+    fault('test.winner', 'needs enableClickTracking to find the winner by clicks');
+  return { share, winner, waitHours, names, sources };
+}
+
+/** The request with the content of a variant. */
+function contentOfVariant(request: CampaignRequest, own: VariantRequest): CampaignRequest {
+  const { templateId, html, text, subject = request.subject, syntax = request.syntax } = own;
+  if (templateId === undefined && html === undefined) return { ...request, subject };
+  const content = { templateId, subject, html, text };
+  return { ...request, ...content, syntax: templateId === undefined ? syntax : own.syntax };
+}
+
+/** Variants can have a fault in common, that of a field which they do not replace. */
+function onceEach(fault: OnFault): OnFault {
+  const reported = new Set<string>();
+  return (field, message) => {
+    if (reported.has(`${field}: ${message}`)) return;
+    reported.add(`${field}: ${message}`);
+    fault(field, message);
+  };
+}
+
+/** Names the fields that a variant replaces. */
+function faultOfVariant(variants: readonly VariantRequest[], index: number, fault: OnFault): OnFault {
+  const own: Readonly<Record<string, unknown>> = { ...variants[index] };
+  return (field, message) => fault(own[field] === undefined ? field : `variants[${index}].${field}`, message);
 }
 
 export interface ReadyCampaign {
@@ -152,8 +272,9 @@ export async function readAhead(
   send: Pick<CampaignSend, 'campaign_seq' | 'account_id'>,
   htmlReader: HtmlReader,
 ): Promise<void> {
-  const { wording } = storedMail(tables, send);
-  if (!isLiquid(wording)) await inSlices(parseContentInSteps(wording, htmlReader), send.account_id);
+  const { wording, others = [] } = storedMail(tables, send);
+  for (const content of [wording, ...others.map((own) => own.wording)])
+    if (!isLiquid(content)) await inSlices(parseContentInSteps(content, htmlReader), send.account_id);
 }
 
 /** Repeats the checks for an accepted campaign, without those of the API key. */

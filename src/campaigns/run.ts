@@ -30,7 +30,7 @@ import {
   sharedParts,
   sharePreparedInSteps,
 } from '../sending/render/render-shared.ts';
-import type { CampaignMember, CampaignSend } from '../store/campaigns/campaign-sends.ts';
+import type { CampaignMember, CampaignSend, MemberRange } from '../store/campaigns/campaign-sends.ts';
 import type { Context } from '../store/context.ts';
 import { ReadRejected } from '../store/database/failure.ts';
 import type { DomainRow } from '../store/domains/domains.ts';
@@ -39,10 +39,34 @@ import type { Tables } from '../store/tables.ts';
 import { isLiquid, type LiquidContent, readLiquid } from '../templates/liquid.ts';
 import type { TemplateThreads } from '../templates/thread/threads.ts';
 import { type CampaignAudience, isExcluded, rangeOfGroup, readAudience, selectionOf } from './audience.ts';
+import { winnerOf } from './comparison.ts';
 import { contactVariables, isContactField, mailboxOf } from './fields.ts';
 import { type CampaignResults, campaignVerdict, resultsOf } from './guard.ts';
-import { type RenderedMembers, renderedCopy, renderMembers, shareLiquid } from './liquid.ts';
-import { type CampaignMail, campaignIn, type ReadyCampaign, recheckCampaign, storedMail } from './mail.ts';
+import {
+  type RenderedMember,
+  type RenderedMembers,
+  renderedCopy,
+  renderMembers,
+  shareLiquid,
+} from './liquid.ts';
+import {
+  type CampaignMail,
+  campaignIn,
+  mailOfVariant,
+  type ReadyCampaign,
+  recheckCampaign,
+  storedMail,
+} from './mail.ts';
+import {
+  type AssignedCopy,
+  assignmentOf,
+  type Decision,
+  isComplete,
+  isPassEnd,
+  isRestNext,
+  openVariants,
+  testOf,
+} from './variants.ts';
 
 /** What the runner shares with other parts. */
 export interface CampaignParts extends StoreOptions {
@@ -220,6 +244,7 @@ export function createCampaignRunner(
     // Held messages first: they are in the queue already, and sending them makes it shorter.
     if (await releaseHeld(send)) return 0;
     if (isComplete(send)) return finish(send);
+    if (isRestNext(send)) return beginRestWhenDue(send, now);
     if (pressure.refusal(send.account_id) !== null) return ROUND_INTERVAL_MS;
     if (send.started_at === null) return beginCounted(send, 'sending');
     if (send.next_at > now) return send.next_at - now;
@@ -236,13 +261,16 @@ export function createCampaignRunner(
     const audience = readAudience(send);
     const selected = audience === null ? null : selections.next(send, audience);
     if (selected === undefined) return FULL_QUEUE_INTERVAL_MS;
-    const content = await contents.prepare(tables, send);
+    const prepared: PreparedContents = new Map();
+    for (const variant of openVariants(send))
+      prepared.set(variant, await contents.prepare(tables, send, variant));
+    const content = [...prepared.values()].find((one): one is CampaignContent => !isRefusal(one));
     // Messages of a stream that was stopped would only wait in the queue.
-    if (!isRefusal(content) && isStreamStopped(tables, send, content.mail)) return ROUND_INTERVAL_MS;
-    const today = isRefusal(content) ? capacity : leftToday(send, content.mail);
+    if (content !== undefined && isStreamStopped(tables, send, content.mail)) return ROUND_INTERVAL_MS;
+    const today = content === undefined ? capacity : leftToday(send, content.mail);
     if (today < 1) return ROUND_INTERVAL_MS;
     const limit = Math.min(capacity, left, today, paceOf(send.per_hour).batchSize);
-    const rendered = await renderAhead(send, selected, content, limit);
+    const rendered = await renderAhead(send, selected, prepared, limit);
     if (rendered?.size === 0) return ROUND_INTERVAL_MS;
     const batch = await writer.run((tx) => {
       const current = tx.campaignSends.get(seq);
@@ -250,7 +278,8 @@ export function createCampaignRunner(
       // Another process changed the campaign in the meantime.
       if (current.at_seq !== send.at_seq || current.subscription_group_id !== send.subscription_group_id)
         return null;
-      const result = queueBatch(tx, current, selected, limit, content, {
+      if (current.decision !== send.decision || current.in_rest !== send.in_rest) return null;
+      const result = queueBatch(tx, current, selected, limit, prepared, {
         ...batchParts,
         rendered,
       });
@@ -286,18 +315,49 @@ export function createCampaignRunner(
   async function renderAhead(
     send: CampaignSend,
     selected: SelectedMembers | null,
-    content: CampaignContent | Refusal,
+    prepared: PreparedContents,
     limit: number,
   ): Promise<RenderedMembers | null> {
-    if (isRefusal(content)) return null;
-    const { mail } = content;
-    const { wording } = mail;
     const group = tables.subscriptionGroups.get(send.account_id, send.subscription_group_id);
-    if (!isLiquid(wording) || group === null) return null;
+    if (group === null) return null;
     const { members } = nextMembers(tables, send, group.seq, selected);
     const recipients = members.filter(({ email }) => email !== null).slice(0, limit);
-    if (recipients.length === 0) return null;
-    return renderMembers(parts.threads, send.account_id, { ...mail, wording }, recipients);
+    const assigned = assignmentOf(send);
+    let rendered: Map<number, RenderedMember> | null = null;
+    for (const [variant, content] of prepared) {
+      if (isRefusal(content) || !isLiquid(content.mail.wording)) continue;
+      const own = recipients.filter(({ seq }) => assigned(seq)?.variant === variant);
+      if (own.length === 0) continue;
+      const mail = { ...content.mail, wording: content.mail.wording };
+      const some = await renderMembers(parts.threads, send.account_id, mail, own);
+      rendered = new Map([...(rendered ?? []), ...some]);
+    }
+    return rendered;
+  }
+
+  /**
+   * Waits after the messages of a test, then decides its winner and begins the rest of the audience, in one unit of work. Returns ms
+   * until the next step. The wait begins when no message of the test waits for its first attempt.
+   */
+  async function beginRestWhenDue(send: CampaignSend, now: number): Promise<number> {
+    const { campaign_seq: seq, account_id: accountId } = send;
+    if (send.decision === null && send.decide_at === null) {
+      if (hasWaiting(tables, seq)) return ROUND_INTERVAL_MS / 2;
+      await writer.run((tx) => {
+        const current = tx.campaignSends.get(seq);
+        if (current?.status !== 'sending' || current.decide_at !== null || !isRestNext(current)) return;
+        const waitHours = testOf(current)?.waitHours ?? 0;
+        tx.campaignSends.update({ ...current, decide_at: clock.now() + waitHours * HOUR });
+      }, accountId);
+      return 0;
+    }
+    if (send.decision === null && send.decide_at !== null && send.decide_at > now)
+      return send.decide_at - now;
+    await writer.run((tx) => {
+      const current = tx.campaignSends.get(seq);
+      if (current?.status === 'sending' && isRestNext(current)) beginRest(tx, current, clock.now());
+    }, accountId);
+    return 0;
   }
 
   /** Stops a campaign whose results show that it must not continue. Returns whether it was stopped. */
@@ -346,14 +406,11 @@ export function createCampaignRunner(
 
   /** A campaign is sent when all members were processed and no message waits for its first attempt. */
   async function finish(send: CampaignSend): Promise<number> {
-    const hasWaiting = (tx: Tables) =>
-      tx.campaignSends.anyHeld(send.campaign_seq) ||
-      tx.campaignSends.anyInQueue(send.campaign_seq, { due: true });
-    if (hasWaiting(tables)) return ROUND_INTERVAL_MS / 2;
+    if (hasWaiting(tables, send.campaign_seq)) return ROUND_INTERVAL_MS / 2;
     await writer.run((tx) => {
       const current = tx.campaignSends.get(send.campaign_seq);
       // The campaign can have been paused or cancelled in the meantime.
-      if (current?.status !== 'sending' || hasWaiting(tx)) return;
+      if (current?.status !== 'sending' || hasWaiting(tx, send.campaign_seq)) return;
       const now = clock.now();
       tx.campaigns.setStatus(current.campaign_seq, 'sent', now);
       tx.campaignSends.update({ ...current, open: 0, finished_at: now });
@@ -433,6 +490,33 @@ export function begin(
   });
 }
 
+/** Begins the rest of the audience after a test, with the winner: that which was chosen, or that of the counts until now. */
+function beginRest(tables: Tables, send: CampaignSend, now: number): void {
+  const rest: CampaignSend = {
+    ...send,
+    in_rest: 1,
+    decision: send.decision ?? JSON.stringify(decide(tables, send, now)),
+  };
+  const audience = readAudience(send);
+  if (audience === null) return tables.campaignSends.update({ ...rest, at_seq: 0 });
+  const range = rangeOfGroup(tables, send.account_id, audience.groupIds, 0);
+  if (range === null) countOthers(rest);
+  tables.campaignSends.update({ ...rest, ...range });
+}
+
+function decide({ campaignVariants }: Tables, send: CampaignSend, at: number): Decision {
+  const counts = campaignVariants.counts(send.campaign_seq);
+  const winner = testOf(send)?.winner;
+  if (winner === undefined || winner === 'none')
+    throw new Error(`campaign ${send.campaign_id} has no test with a winner`);
+  return { ...winnerOf(counts, winner), at, by: null, counts };
+}
+
+/** Whether a message of the campaign waits for its first attempt. */
+function hasWaiting({ campaignSends }: Tables, seq: number): boolean {
+  return campaignSends.anyHeld(seq) || campaignSends.anyInQueue(seq, { due: true });
+}
+
 /**
  * Whether the account of a campaign is disabled: the campaign waits until the account is enabled, and its state does not
  * change.
@@ -477,11 +561,6 @@ type BatchParts = Omit<CampaignParts, 'recorder' | 'pressure' | 'announce'> &
     rendered?: RenderedMembers | null;
   };
 
-/** Whether all members were processed. */
-export function isComplete({ at_seq, last_seq }: CampaignSend): boolean {
-  return last_seq !== null && at_seq >= last_seq;
-}
-
 /** Members in one unit of work: it takes some 10 ms, for which other work waits. */
 export const MEMBER_BATCH_SIZE = 25;
 /** A unit of work ends early after this number of characters, rendered or checked; it processes at least one member. */
@@ -507,31 +586,44 @@ function queueBatch(
   send: CampaignSend,
   selected: SelectedMembers | null,
   capacity: number,
-  content: CampaignContent | Refusal,
+  prepared: PreparedContents,
   parts: BatchParts,
 ): ReadonlySet<string> | Refusal {
-  const ready = recheckCampaign(
-    tables,
-    send,
-    parts.htmlReader,
-    isRefusal(content) ? undefined : content.mail,
-  );
-  if (isRefusal(ready)) return ready;
-  if (isRefusal(content)) return NO_DESTINATIONS;
   const now = parts.clock.now();
+  const copiers = new Map<number, ReturnType<typeof createCopier>>();
+  const group = tables.subscriptionGroups.get(send.account_id, send.subscription_group_id);
+  for (const [variant, content] of prepared) {
+    const mail = isRefusal(content) ? mailOfVariant(storedMail(tables, send), variant) : content.mail;
+    const ready = recheckCampaign(tables, send, parts.htmlReader, mail);
+    if (isRefusal(ready)) return ready;
+    if (isRefusal(content)) return NO_DESTINATIONS;
+    copiers.set(variant, createCopier(tables, send, ready, content, now, parts));
+  }
+  if (group === null) return NO_DESTINATIONS;
+  const copierOf = ({ variant }: AssignedCopy) => {
+    const copier = copiers.get(variant);
+    if (copier === undefined) throw new Error(`variant ${variant} was not prepared`);
+    return copier;
+  };
+  const work = () => [...copiers.values()].reduce((sum, copier) => sum + copier.work(), 0);
+  const assigned = assignmentOf(send);
   const pace = paceOf(send.per_hour);
   const allowed = parts.limits.allowance(tables, send.account_id, now).left;
   const limit = Math.min(capacity, pace.batchSize, allowed);
-  const batch = nextMembers(tables, send, ready.group.seq, selected);
-  const copier = createCopier(tables, send, ready, content, now, parts);
+  const batch = nextMembers(tables, send, group.seq, selected);
   const after = { ...send };
   const destinations = new Set<string>();
   /** Not simulated: statistics count them. */
   let counted = 0;
+  /** Messages of a test by their variant. */
+  const tested = new Map<number, number>();
   let stopped = false;
   for (const member of batch.members) {
+    const copy = assigned(member.seq);
+    if (copy === null) continue;
+    const copier = copierOf(copy);
     stopped =
-      copier.work() >= MAX_BATCH_CHARACTERS || after.queued - send.queued >= limit || !copier.isReady(member);
+      work() >= MAX_BATCH_CHARACTERS || after.queued - send.queued >= limit || !copier.isReady(member);
     if (stopped) break;
     const before = after.at_seq;
     after.at_seq = member.seq;
@@ -548,13 +640,18 @@ function queueBatch(
     }
     const { address } = stored;
     after.queued++;
-    tables.engagement.addOfCampaign(send.campaign_seq, member.seq, 0);
     destinations.add(domainOf(address));
+    // Statistics have no simulated mail.
+    const bits = isSimulated(address, parts) ? 0 : copy.bits;
+    tables.engagement.addOfCampaign(send.campaign_seq, member.seq, bits);
     if (!isSimulated(address, parts)) counted++;
+    if (bits > 0) tested.set(copy.variant, (tested.get(copy.variant) ?? 0) + 1);
   }
-  copier.finish();
+  for (const copier of copiers.values()) copier.finish();
+  for (const [variant, messages] of tested)
+    tables.campaignVariants.addQueued(messages, send.campaign_seq, variant + 1);
   if (!stopped) after.at_seq = Math.max(after.at_seq, batch.upTo);
-  if (isComplete(after) && !beginNextGroup(tables, after, selected)) countOthers(after);
+  if (isPassEnd(after) && !beginNextGroup(tables, after, selected) && isComplete(after)) countOthers(after);
   const queued = after.queued - send.queued;
   after.next_at = now + Math.ceil(queued * pace.intervalMs);
   if (queued > 0) {
@@ -574,23 +671,35 @@ interface SelectedMembers {
   upTo: number;
 }
 
-/** The next members of the group. `upTo`: the contact up to which there are no others. */
+/** The next members of the group whose turn is in this pass. `upTo`: the contact up to which there are no others. */
 function nextMembers(
   tables: Tables,
-  { at_seq: after, last_seq }: CampaignSend,
+  send: CampaignSend,
   groupSeq: number,
   selected: SelectedMembers | null,
 ): { members: CampaignMember[]; upTo: number } {
+  const { at_seq: after, last_seq } = send;
   const last = last_seq ?? 0;
-  if (selected === null) {
+  if (selected === null && send.test === null) {
     const members = tables.campaignSends.members({ groupSeq, after, upTo: last, limit: MEMBER_BATCH_SIZE });
     return { members, upTo: members.length < MEMBER_BATCH_SIZE ? last : after };
   }
-  const seqs = selected.seqs.slice(0, MEMBER_BATCH_SIZE);
+  const candidates = selected ?? nextCandidates(tables, { groupSeq, after, upTo: last, limit: CANDIDATES });
+  const assigned = assignmentOf(send);
+  const own = candidates.seqs.filter((seq) => assigned(seq) !== null);
+  const seqs = own.slice(0, MEMBER_BATCH_SIZE);
   return {
     members: tables.campaignSends.membersAmong(JSON.stringify(seqs), groupSeq),
-    upTo: seqs.length < selected.seqs.length ? (seqs.at(-1) ?? after) : selected.upTo,
+    upTo: seqs.length < own.length ? (seqs.at(-1) ?? after) : candidates.upTo,
   };
+}
+
+/** Members that are examined in one unit of work for whether they are in the share of a test. */
+const CANDIDATES = 2500;
+
+function nextCandidates({ campaignSends }: Tables, range: MemberRange): { seqs: number[]; upTo: number } {
+  const seqs = campaignSends.memberSeqs(range);
+  return { seqs, upTo: seqs.length < range.limit ? range.upTo : (seqs.at(-1) ?? range.upTo) };
 }
 
 /** Continues with the next group of the audience; returns whether there is one. */
@@ -655,6 +764,7 @@ function createSelections(
 ) {
   interface Selected {
     groupId: string;
+    after: number;
     at: number;
     found: SelectedMembers;
   }
@@ -666,15 +776,19 @@ function createSelections(
     const selection = selectionOf(tables, send, audience, [groupId], clock.now());
     const range = { after, last: last_seq ?? 0 };
     const selected = await reader.query(accountId, nextSelected, selection, range, SELECTED_AHEAD);
-    return { groupId, at: clock.now(), found: { audience, ...selected } };
+    return { groupId, after, at: clock.now(), found: { audience, ...selected } };
   }
 
   return {
     /** The selected people after the cursor; undefined: they are being read. */
     next: (send: CampaignSend, audience: CampaignAudience): SelectedMembers | undefined => {
       const { campaign_seq: seq, subscription_group_id: groupId, at_seq: after } = send;
+      // The rest of an audience after a test begins again with its first contact.
       const isCurrent = (one: Selected | undefined) =>
-        one?.groupId === groupId && clock.now() - one.at < SELECTION_AGE_MS && one.found.upTo > after;
+        one?.groupId === groupId &&
+        clock.now() - one.at < SELECTION_AGE_MS &&
+        one.after <= after &&
+        one.found.upTo > after;
       if (!isCurrent(known.get(seq))) {
         const read = reads.take(send, () => select(send, audience));
         if (read !== null) known.set(seq, read.value);
@@ -861,6 +975,9 @@ function createCopier(
   };
 }
 
+/** The contents of the variants that are sent now. A refusal: it cannot be sent. */
+type PreparedContents = Map<number, CampaignContent | Refusal>;
+
 interface CampaignContent {
   mail: CampaignMail;
   /** The contents by their state (`stateOf`): one for each language in which they differ. A refusal: it cannot be rendered. */
@@ -881,17 +998,17 @@ const MAX_WITH_LANGUAGES = 1000;
 
 /**
  * Prepares the shared content of a campaign's copies, ahead of the units of work that store the copies. It is parsed,
- * rendered and deflated once for each language of the members, and again only when its input changes. Begins with an empty
- * cache by `campaign_seq`, bounded by MAX_CACHED_CHARACTERS; the content that was used least recently is dropped. `prepare`
+ * rendered and deflated once for each variant and each language of the members, and again only when its input changes. Begins
+ * with an empty cache by campaign and variant, bounded by MAX_CACHED_CHARACTERS; the content that was used least recently is dropped. `prepare`
  * works in turns of the account.
  */
 function createCampaignContents(htmlReader: HtmlReader, threads: TemplateThreads) {
-  const cache = new LRUCache<number, CampaignContent>({
+  const cache = new LRUCache<string, CampaignContent>({
     maxSize: MAX_CACHED_CHARACTERS,
     sizeCalculation: sizeOf,
   });
 
-  const languagesOf = new LRUCache<number, Set<PageLanguage>>({ max: MAX_WITH_LANGUAGES });
+  const languagesOf = new LRUCache<string, Set<PageLanguage>>({ max: MAX_WITH_LANGUAGES });
 
   async function shareRead(
     wording: LiquidContent,
@@ -917,15 +1034,20 @@ function createCampaignContents(htmlReader: HtmlReader, threads: TemplateThreads
 
   return {
     /** Resolves with the current content, or with a refusal when the campaign cannot be sent. */
-    prepare: async (tables: Tables, send: CampaignSend): Promise<CampaignContent | Refusal> => {
-      const known = cache.get(send.campaign_seq);
-      const mail = known?.mail ?? storedMail(tables, send);
+    prepare: async (
+      tables: Tables,
+      send: CampaignSend,
+      variant: number,
+    ): Promise<CampaignContent | Refusal> => {
+      const key = `${send.campaign_seq} ${variant}`;
+      const known = cache.get(key);
+      const mail = known?.mail ?? mailOfVariant(storedMail(tables, send), variant);
       if (!isLiquid(mail.wording))
         await inSlices(parseContentInSteps(mail.wording, htmlReader), send.account_id);
       const ready = recheckCampaign(tables, send, htmlReader, mail);
       if (isRefusal(ready)) return ready;
-      const languages = known?.languages ?? languagesOf.get(send.campaign_seq) ?? new Set<PageLanguage>();
-      languagesOf.set(send.campaign_seq, languages);
+      const languages = known?.languages ?? languagesOf.get(key) ?? new Set<PageLanguage>();
+      languagesOf.set(key, languages);
       const inLanguages = [
         ready,
         ...[...languages].map((language) => campaignIn(tables, ready, mail, language)),
@@ -940,7 +1062,7 @@ function createCampaignContents(htmlReader: HtmlReader, threads: TemplateThreads
       }
       if (known !== undefined && isKnown) return known;
       const content: CampaignContent = { mail, bodies, languages };
-      cache.set(send.campaign_seq, content);
+      cache.set(key, content);
       return content;
     },
   };

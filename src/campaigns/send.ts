@@ -1,7 +1,7 @@
 import { isoOrNull } from '../core/clock.ts';
 import { inSlices } from '../core/concurrency/slices.ts';
 import { checkReason } from '../core/reason.ts';
-import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { invalid, isRefusal, Refusal, refuse } from '../core/refusal.ts';
 import type { RateFigures } from '../events/event-types.ts';
 import type { Recorder } from '../events/record.ts';
 import { formatMailbox } from '../mail/address.ts';
@@ -38,6 +38,7 @@ import { seenNow } from './guard.ts';
 import {
   type CampaignMail,
   type CampaignRequest,
+  mailOfVariant,
   type ParsedCampaign,
   parseCampaign,
   type ReadyCampaign,
@@ -45,13 +46,18 @@ import {
   readyCampaign,
   recheckCampaign,
   storedMail,
+  type VariantMail,
 } from './mail.ts';
-import { begin, isComplete, pauseSend } from './run.ts';
+import { begin, pauseSend } from './run.ts';
+import { presentTest } from './variant-figures.ts';
+import { type CampaignTest, type Decision, hasRest, isComplete, openVariants, testOf } from './variants.ts';
 
 /** The mail of a campaign, with its variables in braces. */
 export interface CampaignMailContent extends TemplateContent {
   from: string;
   replyTo: string | null;
+  /** The contents of an A/B test; the first one is that of the campaign as well. */
+  variants: ({ name: string } & TemplateContent)[];
 }
 
 /** Who resumes a campaign, and why; a reason is required where it was stopped automatically. */
@@ -59,6 +65,13 @@ export interface Resumption {
   /** The id of an API key, the address of a person, or the program. */
   by: string;
   reason?: string | undefined;
+}
+
+interface CheckedMail {
+  mail: CampaignMail;
+  test: CampaignTest | null;
+  audience: CampaignAudience;
+  warnings: string[];
 }
 
 /** A mail as a contact without values would receive it. */
@@ -116,27 +129,48 @@ export function createCampaignSending(
     campaignId: string,
     parsed: ParsedCampaign,
     request: AudienceRequest,
-  ): Promise<{ mail: CampaignMail; audience: CampaignAudience; warnings: string[] } | Refusal> {
+  ): Promise<CheckedMail | Refusal> {
     const { account_id } = sender.account;
     const campaign = findCampaign(tables, account_id, campaignId);
     if (isRefusal(campaign)) return campaign;
     const audience = audienceOf(tables, account_id, request);
     if (isRefusal(audience)) return audience;
-    const template = resolveTemplate(tables, sender, parsed.source);
-    if (isRefusal(template)) return template;
+    const sources = parsed.test?.sources ?? [parsed.source];
+    const templates: TemplateContent[] = [];
+    for (const [index, source] of sources.entries()) {
+      const template = resolveTemplate(tables, sender, source);
+      if (isRefusal(template)) return inVariant(template, parsed, index);
+      templates.push(template);
+    }
+    const same = parsed.test === null ? null : sameContent(templates);
+    if (same !== null) return same;
     const notDraft = checkDraft(campaign);
     if (notDraft !== null) return notDraft;
-    const { from, fromDomain, replyTo, trackClicks, trackOpens } = parsed;
-    const fixed = {
-      from,
-      fromDomain,
-      replyTo,
-      wording: template,
-      variables: parsed.variables,
-      trackClicks,
-      trackOpens,
-      ...(parsed.labels === null ? {} : { labels: parsed.labels }),
-    };
+    const { from, fromDomain, replyTo, variables, trackClicks, trackOpens } = parsed;
+    const labels = parsed.labels === null ? {} : { labels: parsed.labels };
+    const fixed = { from, fromDomain, replyTo, variables, trackClicks, trackOpens, ...labels };
+    const contents: VariantMail[] = [];
+    const warnings = new Set<string>();
+    for (const [index, template] of templates.entries()) {
+      const tried = await triedContent(sender, audience, parsed, template);
+      if (isRefusal(tried)) return inVariant(tried, parsed, index);
+      contents.push(tried.content);
+      for (const warning of tried.warnings) warnings.add(warning);
+    }
+    const [first, ...others] = contents;
+    if (first === undefined) throw new Error('the campaign has no content');
+    const mail = { ...fixed, ...first, ...(others.length === 0 ? {} : { others }) };
+    return { mail, test: testFrom(parsed, templates), audience, warnings: [...warnings] };
+  }
+
+  /** Checks one content for the whole audience. */
+  async function triedContent(
+    sender: Sender,
+    audience: CampaignAudience,
+    parsed: ParsedCampaign,
+    template: TemplateContent,
+  ): Promise<{ content: VariantMail; warnings: string[] } | Refusal> {
+    const { trackClicks, trackOpens } = parsed;
     const tried = isLiquid(template)
       ? await tryLiquid(sender, audience, parsed, template)
       : await trySimple(sender, audience, parsed, template);
@@ -144,8 +178,12 @@ export function createCampaignSending(
     const { rendered, domain, optional, service, warnings } = tried;
     const linkBase = `https://${domain.tracking_host ?? new URL(publicUrl).host}`;
     const clipping = clippingWarnings(rendered, { trackClicks, trackOpens, linkBase });
-    const mail = { ...fixed, optional: [...optional], ...(service === undefined ? {} : { service }) };
-    return { mail, audience, warnings: [...warnings, ...clipping] };
+    const content = {
+      wording: template,
+      optional: [...optional],
+      ...(service === undefined ? {} : { service }),
+    };
+    return { content, warnings: [...warnings, ...clipping] };
   }
 
   /** Checks the mail for each group of the audience; the result for the first one. */
@@ -160,6 +198,16 @@ export function createCampaignSending(
       readyCampaign(tables, sender, groupId, { ...parsed, wording }, reader),
     );
     return ready.find(isRefusal) ?? ready[0] ?? invalid('subscriptionGroupId', 'is required');
+  }
+
+  /** Repeats the checks for each variant of an accepted campaign. */
+  function recheckAll(all: Tables, send: CampaignSend): Refusal | null {
+    const mail = storedMail(all, send);
+    for (const variant of openVariants(send)) {
+      const ready = recheckCampaign(all, send, htmlReader, mailOfVariant(mail, variant));
+      if (isRefusal(ready)) return ready;
+    }
+    return null;
   }
 
   async function trySimple(
@@ -248,7 +296,7 @@ export function createCampaignSending(
       if (busy !== null) return busy;
       const checked = await checkedMail(sender, campaignId, parsed, request);
       if (isRefusal(checked)) return checked;
-      const { mail, audience, warnings } = checked;
+      const { mail, test, audience, warnings } = checked;
       const { account_id } = sender.account;
       const sent = await writer.run((tx): CampaignRow | Refusal => {
         const campaign = findCampaign(tx, account_id, campaignId);
@@ -264,12 +312,14 @@ export function createCampaignSending(
           job_id: ids.make('job'),
           subscription_group_id: audience.groupIds[0] ?? '',
           audience: writeAudience(audience),
+          test: test === null ? null : JSON.stringify(test),
           scheduled_at: parsed.scheduledAt,
           per_hour: parsed.perHour,
           next_at: now,
           created_at: now,
         };
         tx.campaignSends.insert(row, JSON.stringify(mail));
+        for (const variant of test?.variants.keys() ?? []) tx.campaignVariants.add(campaign.seq, variant + 1);
         tx.campaigns.setStatus(campaign.seq, later ? 'scheduled' : 'sending', now);
         // An audience is counted in a reader thread first.
         if (!later && row.audience === null) begin(tx, campaign.seq, 'sending', now);
@@ -298,7 +348,7 @@ export function createCampaignSending(
       if (paused !== null && !isComplete(paused)) await readAhead(tables, paused, htmlReader);
       return change(accountId, campaignId, 'resumed', ['paused'], (tx, send, now) => {
         // When all members were processed, the held messages can be sent whatever has changed since.
-        const ready = isComplete(send) ? null : recheckCampaign(tx, send, htmlReader);
+        const ready = isComplete(send) ? null : recheckAll(tx, send);
         if (isRefusal(ready)) return ready;
         if (send.paused_figures !== null) {
           const fault = checkReason(reason ?? '', RESUMED);
@@ -334,10 +384,35 @@ export function createCampaignSending(
         });
         return null;
       }),
+    /** Ends an A/B test: everybody who has no message yet receives this variant. `variant`: its name. */
+    choose: (
+      accountId: string,
+      campaignId: string,
+      { variant: name, by }: { variant: string; by: string },
+    ): Promise<CampaignRow | Refusal> =>
+      change(accountId, campaignId, 'given a winner', ['scheduled', 'sending', 'paused'], (tx, send, now) => {
+        const test = testOf(send);
+        if (test === null || !hasRest(test))
+          return refuse(
+            'INVALID_STATE',
+            `Campaign ${campaignId} has no A/B test after which others receive the winner`,
+          );
+        const variant = test.variants.findIndex((one) => one.name === name);
+        if (variant === -1)
+          return invalid('variant', `must be one of ${test.variants.map((one) => one.name).join(', ')}`);
+        if (send.decision !== null)
+          return refuse('INVALID_STATE', `The A/B test of campaign ${campaignId} is already decided`);
+        const counts = tx.campaignVariants.counts(send.campaign_seq);
+        const decision: Decision = { variant, reason: 'chosen', at: now, by, counts };
+        tx.campaignSends.update({ ...send, decision: JSON.stringify(decision) });
+        return null;
+      }),
     /** Returns null if the campaign is not sent to a group. */
     progress: ({ seq }: CampaignRow) => {
       const send = tables.campaignSends.get(seq);
-      return send === null ? null : presentProgress(send, isCancellable(tables, send));
+      if (send === null) return null;
+      const test = presentTest(tables, send);
+      return { ...presentProgress(send, isCancellable(tables, send)), ...(test === null ? {} : { test }) };
     },
     /** The mail of a campaign to try: as it was sent or is prepared, with the fields that `given` replaces. */
     testMail: (campaign: CampaignRow, given: TestedMail): MailRequest | Refusal => {
@@ -367,11 +442,17 @@ export function createCampaignSending(
       const send = tables.campaignSends.get(campaign.seq);
       if (send === null)
         return refuse('INVALID_STATE', 'The campaign is not sent to a group: it has no content');
-      const { from, replyTo, wording } = storedMail(tables, send);
+      const { from, replyTo, wording, others = [] } = storedMail(tables, send);
+      const names = testOf(send)?.variants ?? [];
+      const variants = [wording, ...others.map((own) => own.wording)].map((content, index) => ({
+        name: names[index]?.name ?? '',
+        ...content,
+      }));
       return {
         from: formatMailbox(from),
         replyTo: replyTo === null ? null : formatMailbox(replyTo),
         ...wording,
+        variants: names.length === 0 ? [] : variants,
       };
     },
   };
@@ -408,6 +489,40 @@ function rawInLongHtml(parts: PreparedTemplate['parts'], html: string): Refusal 
   return invalid('html', message);
 }
 
+/** The test in its stored form; null: there is one content. */
+function testFrom({ test }: ParsedCampaign, templates: readonly TemplateContent[]): CampaignTest | null {
+  if (test === null) return null;
+  const { share, winner, waitHours, names } = test;
+  const variants = templates.map(({ subject }, index) => ({ name: names[index] ?? '', subject }));
+  return { share, winner, waitHours, variants };
+}
+
+/** Two variants with one content would be a test without a question. */
+function sameContent(templates: readonly TemplateContent[]): Refusal | null {
+  const known = templates.map((template) => JSON.stringify(template));
+  const index = known.findIndex((one, at) => known.indexOf(one) < at);
+  return index === -1
+    ? null
+    : invalid(`variants[${index}]`, 'has the subject and content of another variant');
+}
+
+/** Says which variant a refusal of its content is about. */
+function inVariant(refusal: Refusal, { test }: ParsedCampaign, index: number): Refusal {
+  if (test === null) return refusal;
+  const details = refusal.extras.details?.map((detail) =>
+    detail.field !== undefined && CONTENT_FIELDS.includes(detail.field)
+      ? { ...detail, field: `variants[${index}].${detail.field}` }
+      : detail,
+  );
+  const message = `Variant ${test.names[index] ?? ''}: ${refusal.message}`;
+  return new Refusal(refusal.code, message, {
+    ...refusal.extras,
+    ...(details === undefined ? {} : { details }),
+  });
+}
+
+const CONTENT_FIELDS = ['subject', 'html', 'text', 'templateId'];
+
 /** A second send would reach recipients twice and mix the counts of two mails. */
 function checkDraft({ status }: CampaignRow): Refusal | null {
   if (status === 'draft') return null;
@@ -430,6 +545,10 @@ const NOT_STARTED = {
   started_at: null,
   finished_at: null,
   audience: null,
+  test: null,
+  decide_at: null,
+  decision: null,
+  in_rest: 0,
 } as const;
 
 const CANCELLABLE: readonly CampaignStatus[] = ['scheduled', 'sending', 'paused', 'sent'];

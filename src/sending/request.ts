@@ -36,6 +36,8 @@ export interface MailRequest {
   metadata?: Record<string, string> | undefined;
 }
 
+type ContentRequest = Pick<MailRequest, 'templateId' | 'subject' | 'html' | 'text' | 'syntax'>;
+
 export interface SendRequest extends MailRequest {
   to?: string | string[] | undefined;
   cc?: string | string[] | undefined;
@@ -281,7 +283,8 @@ function parseRecipients(request: SendRequest, maxRecipients: number, fault: Fau
   return [...byAddress.values()];
 }
 
-function parseSource(request: MailRequest, fault: Fault): TemplateSource {
+/** Parses the content of a request, or the template that it names. */
+export function parseSource(request: ContentRequest, fault: Fault): TemplateSource {
   const { templateId, subject, html, text, syntax } = request;
   for (const [field, given] of Object.entries({ subject, html, text })) {
     const problem = textFault(given ?? '');

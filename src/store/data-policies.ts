@@ -207,6 +207,7 @@ export const OTHER_TABLES = [
   'campaign_mails',
   'campaign_numbers',
   'campaign_sends',
+  'campaign_variants',
   'campaigns',
   'certificates',
   'compliance_templates',

@@ -7,6 +7,7 @@ import { restoreHoldTable } from './backup/restore-holds.ts';
 import { archivedCampaignTable } from './campaigns/archived-campaigns.ts';
 import { campaignCountTable } from './campaigns/campaign-counts.ts';
 import { campaignSendTable } from './campaigns/campaign-sends.ts';
+import { campaignVariantTable } from './campaigns/campaign-variants.ts';
 import { campaignTable } from './campaigns/campaigns.ts';
 import { sequencePeopleTable, sequenceTable } from './campaigns/sequences.ts';
 import { complianceTemplateTable } from './compliance-templates.ts';
@@ -134,6 +135,7 @@ export function createTables(db: Database) {
     campaigns: () => campaignTable(db),
     campaignCounts: () => campaignCountTable(db),
     campaignSends: () => campaignSendTable(db),
+    campaignVariants: () => campaignVariantTable(db),
     sendingLimits: () => sendingLimitTable(db),
     sequences: () => sequenceTable(db),
     sequencePeople: () => sequencePeopleTable(db),

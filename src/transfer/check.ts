@@ -195,6 +195,8 @@ function createChecker({
     for (const { job_id: job } of record.sends) once('job', job);
     for (const { hour } of record.counts) once('hour of campaign', record.campaign_id, hour);
     for (const { url } of record.links) once('link of campaign', record.campaign_id, url);
+    for (const { variant } of record.variants)
+      once('variant of campaign', record.campaign_id, String(variant));
     for (const { provider } of record.providers) once('provider of campaign', record.campaign_id, provider);
   }
 

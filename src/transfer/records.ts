@@ -10,6 +10,7 @@ import {
   MAX_VERSIONS,
   sequenceDefinition,
 } from '../audience/sequences/definition.ts';
+import { DECISION_REASONS, MAX_VARIANTS, MIN_VARIANTS, WINNER_MEASURES } from '../campaigns/variants.ts';
 import { withoutPause } from '../core/concurrency/slices.ts';
 import { EVENT_KINDS } from '../events/event-types.ts';
 import { designSchema, MAX_DESIGN_JSON } from '../mail/blocks/design.ts';
@@ -20,6 +21,7 @@ import { MAX_MEDIA_BYTES } from '../media/media.ts';
 import { PERSON_STATES, SEQUENCE_STATUSES, TRIGGER_KINDS } from '../store/campaigns/sequences.ts';
 import { CONSENT_ACTIONS, CONSENT_METHODS, OPT_OUT_METHODS } from '../store/contacts/consent.ts';
 import { GLOBAL_STATUSES } from '../store/contacts/contacts.ts';
+import { variantBits } from '../store/contacts/engagement.ts';
 import { MEDIA_PART_BYTES } from '../store/media.ts';
 import { SUPPRESSION_REASONS, SUPPRESSION_STREAMS } from '../store/suppressions.ts';
 import type { TransferType } from '../store/transfer/kinds.ts';
@@ -62,6 +64,35 @@ const dkimKey = z.strictObject({
 
 const webhookSecret = z.strictObject({ secret: z.base64().max(200), expires_at: time.nullable() });
 
+const campaignVariant = z.strictObject({
+  variant: z.int().min(1).max(MAX_VARIANTS),
+  queued: count,
+  delivered: count,
+  opened: count,
+  clicked: count,
+});
+
+const campaignTest = z.strictObject({
+  share: z.int().min(1).max(100),
+  winner: z.enum(WINNER_MEASURES),
+  waitHours: count.nullable(),
+  variants: z
+    .array(z.strictObject({ name: short, subject: text }))
+    .min(MIN_VARIANTS)
+    .max(MAX_VARIANTS),
+});
+
+const campaignDecision = z.strictObject({
+  variant: z
+    .int()
+    .min(0)
+    .max(MAX_VARIANTS - 1),
+  reason: z.enum(DECISION_REASONS),
+  at: time,
+  by: short.nullable(),
+  counts: z.array(campaignVariant.omit({ variant: true })).max(MAX_VARIANTS),
+});
+
 const campaignSend = z.strictObject({
   job_id: id,
   subscription_group_id: id,
@@ -76,8 +107,12 @@ const campaignSend = z.strictObject({
   started_at: time.nullable(),
   finished_at: time.nullable(),
   created_at: time,
-  // Files of older versions do not have it.
+  // Files of older versions do not have these.
   audience: json(z.record(z.string(), z.unknown())).nullable().default(null),
+  test: json(campaignTest).nullable().default(null),
+  decide_at: time.nullable().default(null),
+  decision: json(campaignDecision).nullable().default(null),
+  in_rest: flag.default(0),
 });
 
 const campaignProvider = z.strictObject({
@@ -151,7 +186,11 @@ const engagement = z.strictObject({
 const campaignContact = z.strictObject({
   /** The public id of the campaign. */
   campaign_seq: id,
-  bits: z.int().min(0).max(7),
+  // Those of what it did, and those of its variant.
+  bits: z
+    .int()
+    .min(0)
+    .max(variantBits(MAX_VARIANTS - 1) + 7),
 });
 
 const sequencePerson = z
@@ -342,6 +381,17 @@ export const RECORD_SCHEMAS = {
           subject: short.optional(),
           perHour: count.optional(),
           scheduledAt: short.optional(),
+          variants: z
+            .array(
+              z.strictObject({
+                name: short.optional(),
+                subject: text.optional(),
+                templateId: id.optional(),
+              }),
+            )
+            .max(MAX_VARIANTS)
+            .optional(),
+          test: campaignTest.omit({ variants: true }).extend({ waitHours: count.optional() }).optional(),
         }),
       )
         .nullable()
@@ -353,6 +403,7 @@ export const RECORD_SCHEMAS = {
       counts: z.array(campaignCount).max(1_000_000),
       links: z.array(z.strictObject({ url: text, clicks: count })).max(1000),
       // Files of older versions do not have them.
+      variants: z.array(campaignVariant).max(MAX_VARIANTS).default([]),
       providers: z.array(campaignProvider).max(101).default([]),
     })
     .refine(({ sends, mails }) => sends.length === mails.length, 'has a send without its content'),

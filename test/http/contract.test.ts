@@ -68,6 +68,7 @@ const OVERRIDES: Record<string, Override> = {
   sendCampaign: { before: makeCampaign, params: () => ({ campaignId }), body: () => laterToNews },
   pauseCampaign: { before: scheduleCampaign, params: () => ({ campaignId }) },
   resumeCampaign: { before: pauseCampaign, params: () => ({ campaignId }) },
+  chooseCampaignWinner: { before: scheduleTest, params: () => ({ campaignId }) },
   cancelCampaign: { before: scheduleCampaign, params: () => ({ campaignId }) },
   getCampaignContent: { before: scheduleCampaign, params: () => ({ campaignId }) },
   testCampaign: {
@@ -279,6 +280,19 @@ async function inviteColleague(): Promise<void> {
   if (invited) return;
   invited = true;
   await daemon.people.invite(api.accountId, { email: COLLEAGUE, role: 'viewer' }, 'operator');
+}
+
+/** A campaign with an A/B test. */
+async function scheduleTest(): Promise<void> {
+  await makeCampaign();
+  const mail = { subject: 'A', html: '{{company_address_html}}{{unsubscribe_email_html}}' };
+  await api.post(`/web-setup/campaigns/${campaignId}/send`, {
+    ...mail,
+    ...laterToNews,
+    enableOpenTracking: true,
+    variants: [{}, { subject: 'B' }],
+    test: { share: 20, winner: 'opens', waitHours: 4 },
+  });
 }
 
 async function pauseCampaign(): Promise<void> {

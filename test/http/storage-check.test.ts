@@ -33,6 +33,7 @@ const WORKING = [
   'cancelContactImport',
   'cancelHygieneRun',
   'cancelMessage',
+  'chooseCampaignWinner',
   'pauseCampaign',
   'pauseSequence',
   'rescheduleMessage',

@@ -252,7 +252,10 @@ export async function startFull(options: InstallationOptions = {}) {
     account_id: ACCOUNT,
     name: 'January',
     description: null,
-    prepared: null,
+    prepared: JSON.stringify({
+      variants: [{ name: 'A' }, { subject: 'B' }],
+      test: { share: 100, winner: 'none' },
+    }),
     status: 'sent',
     ...times,
   });
@@ -274,6 +277,21 @@ export async function startFull(options: InstallationOptions = {}) {
       next_at: now,
       open: 0,
       audience: null,
+      test: JSON.stringify({
+        share: 20,
+        winner: 'opens',
+        waitHours: 4,
+        variants: ['A', 'B'].map((name) => ({ name, subject: name })),
+      }),
+      decide_at: now,
+      decision: JSON.stringify({
+        variant: 1,
+        reason: 'chosen',
+        at: now,
+        by: 'key_one',
+        counts: [{ queued: 2, delivered: 2, opened: 1, clicked: 0 }],
+      }),
+      in_rest: 1,
       paused_reason: null,
       paused_figures: null,
       seen_counts: null,
@@ -283,6 +301,8 @@ export async function startFull(options: InstallationOptions = {}) {
     },
     '{"subject":"Hello"}',
   );
+  tables.campaignVariants.add(campaign, 1);
+  tables.campaignVariants.addQueued(2, campaign, 1);
   const counted = 'campaign_1700000000000_abcdefghijkl';
   tables.campaignCounts.add(counted, now - (now % 3_600_000), 'delivered', 2);
   tables.campaignCounts.addClick(counted, 'https://shop.example/');

@@ -12,6 +12,10 @@ import {
   MAX_PER_HOUR,
   presentWithProgress,
   SENDING_CAMPAIGN_EXAMPLE,
+  TESTED_CAMPAIGN_EXAMPLE,
+  testInput,
+  variantLimit,
+  variantName,
 } from './campaign-schemas.ts';
 import { atMost } from './fields.ts';
 import { commonSendFields, singleSendFields } from './sending/send-schemas.ts';
@@ -61,6 +65,7 @@ export function campaignSendingRoutes(services: Omit<CampaignServices, 'campaign
       'Stops creating messages and holds those that are queued. Messages in delivery are not stopped.',
     ),
     resumeCampaign(sending),
+    chooseWinner(sending),
     transition(
       'cancel',
       'cancelled',
@@ -134,6 +139,45 @@ const audienceFields = {
     .describe('Not to people who were sent one of these campaigns to a group.'),
 };
 
+const variant = z
+  .object({
+    name: variantName.optional().describe('Default: `A`, `B`, `C` or `D`.'),
+    subject: mailFields.subject.describe('Default: that of the request, else of the template.'),
+    templateId: mailFields.templateId.describe('Replaces the content of the request.'),
+    html: mailFields.html.describe('Replaces the content of the request, with `text`.'),
+    text: mailFields.text.describe('Only with `html`.'),
+    syntax: mailFields.syntax.describe('Of this `html`. Default: that of the request.'),
+  })
+  .meta({ id: 'CampaignVariantInput' });
+
+function chooseWinner(sending: CampaignSending): Route {
+  return route('POST /web-setup/campaigns/{campaignId}/winner', {
+    operationId: 'chooseCampaignWinner',
+    auditDetail: (body) => body.variant,
+    stores: () => false,
+    summary: 'Choose the winner of an A/B test',
+    description:
+      'Ends the test before its decision: everybody who has no message yet receives this variant. Cannot be changed afterwards.',
+    body: z
+      .object({ variant: variantName.describe('Name of the variant.') })
+      .meta({ id: 'CampaignWinnerInput' }),
+    example: { variant: 'B' },
+    response: {
+      description: 'The updated campaign.',
+      data: campaignResult,
+      example: { campaign: TESTED_CAMPAIGN_EXAMPLE },
+    },
+    refusals: ['CAMPAIGN_NOT_FOUND', 'INVALID_STATE'],
+    handle: async ({ caller, params: { campaignId }, body: { variant: name } }) =>
+      mapResult(
+        await sending.choose(caller.accountId, campaignId, { variant: name, by: caller.keyId }),
+        (row) => ({
+          campaign: presentWithProgress(sending, row),
+        }),
+      ),
+  });
+}
+
 function sendCampaign({ sending, account, oneClick }: Omit<CampaignServices, 'campaigns'>): Route {
   return route('POST /web-setup/campaigns/{campaignId}/send', {
     operationId: 'sendCampaign',
@@ -162,6 +206,12 @@ function sendCampaign({ sending, account, oneClick }: Omit<CampaignServices, 'ca
           .max(MAX_PER_HOUR)
           .optional()
           .describe('Maximum number of messages per hour, spread evenly. Default: no limit.'),
+        variants: variantLimit(z.array(variant))
+          .optional()
+          .describe(
+            'An A/B test of 2 to 4 variants of the subject or the content, with `test`. The first one may be empty: that is the mail of the request.',
+          ),
+        test: testInput.optional().describe('Required with `variants`.'),
       })
       .meta({ id: 'CampaignSendInput' }),
     example: SEND_EXAMPLE,

@@ -5,6 +5,7 @@ import { recordOf } from '../../core/record-of.ts';
 import { invalid, isRefusal } from '../../core/refusal.ts';
 import { CAMPAIGN_COUNTS, PROVIDER_COUNTS } from '../../store/campaigns/campaign-counts.ts';
 import type { CampaignRow } from '../../store/campaigns/campaigns.ts';
+import type { TemplateContent } from '../../templates/templates.ts';
 import { mapResult, type Route, routesOf } from '../route.ts';
 import {
   CAMPAIGN_EXAMPLE,
@@ -172,6 +173,17 @@ export const campaignContent = z
     html: z.string(),
     text: z.string().nullable().describe('`null`: derived from the html.'),
     syntax: z.enum(['simple', 'liquid']),
+    variants: z
+      .array(
+        z.object({
+          name: z.string(),
+          subject: z.string(),
+          html: z.string(),
+          text: z.string().nullable(),
+          syntax: z.enum(['simple', 'liquid']),
+        }),
+      )
+      .describe('Of an A/B test; the first one is the content above. Empty: there is no test.'),
   })
   .meta({ id: 'CampaignContent' });
 
@@ -192,17 +204,22 @@ function content(sending: CampaignSending): Route {
         html: '<p><a href="https://shop.example.com/spring">Our spring collection</a></p>',
         text: null,
         syntax: 'simple',
+        variants: [],
       },
     },
     refusals: ['CAMPAIGN_NOT_FOUND', 'INVALID_STATE'],
     handle: ({ caller, params: { campaignId } }) => {
       const found = sending.content(caller.accountId, campaignId);
       if (isRefusal(found)) return found;
-      const { from, replyTo, subject, html, text, liquid } = found;
-      const syntax = liquid === undefined ? ('simple' as const) : ('liquid' as const);
-      return { campaignId, from, replyTo, subject, html, text, syntax };
+      const { from, replyTo } = found;
+      const variants = found.variants.map((one) => ({ name: one.name, ...contentFields(one) }));
+      return { campaignId, from, replyTo, ...contentFields(found), variants };
     },
   });
+}
+
+function contentFields({ subject, html, text, liquid }: TemplateContent) {
+  return { subject, html, text, syntax: liquid === undefined ? ('simple' as const) : ('liquid' as const) };
 }
 
 const EXAMPLE_COUNTS = {

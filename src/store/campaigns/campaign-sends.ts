@@ -46,6 +46,14 @@ export interface CampaignSendRow {
   created_at: number;
   /** JSON of the audience beyond one group (campaigns/audience.ts); null: the group only. */
   audience: string | null;
+  /** JSON of the A/B test (campaigns/variants.ts); null: the campaign has one content. */
+  test: string | null;
+  /** When the winner of the test is decided; null: not known yet, or there is no winner. */
+  decide_at: number | null;
+  /** JSON of the decision; null: there is none yet. */
+  decision: string | null;
+  /** 1: the rest of the audience is processed, which is not in the test. */
+  in_rest: 0 | 1;
 }
 
 /** A row with the id and the status of its campaign. */
@@ -112,7 +120,7 @@ export function campaignSendTable(db: Database) {
     INSERT INTO campaign_sends ${columnValues(`campaign_seq, account_id, job_id, subscription_group_id,
       scheduled_at, per_hour, members, last_seq, at_seq, queued, without_email, not_eligible, not_renderable,
       next_at, open, paused_reason, paused_figures, seen_counts, started_at, finished_at, created_at,
-      audience`)}`);
+      audience, test, decide_at, decision, in_rest`)}`);
   const insertMail = sql.run<[number, string]>(
     'INSERT INTO campaign_mails (campaign_seq, mail) VALUES (?, ?)',
   );
@@ -178,7 +186,7 @@ export function campaignSendTable(db: Database) {
     /** Writes the columns that change while it is sent. */
     update: sql.run<[row: CampaignSendRow]>(`
       UPDATE campaign_sends SET ${columnsSet(`subscription_group_id, members, last_seq, at_seq, queued, without_email, not_eligible,
-        not_renderable, next_at, open, paused_reason, paused_figures, seen_counts, started_at, finished_at`)}
+        not_renderable, next_at, open, paused_reason, paused_figures, seen_counts, started_at, finished_at, decide_at, decision, in_rest`)}
       WHERE campaign_seq = @campaign_seq`),
     get: sql.get<[campaignSeq: number], CampaignSend>(`${select} WHERE s.campaign_seq = ?`),
     /** Sends that are not complete, the oldest first. */
@@ -203,6 +211,11 @@ export function campaignSendTable(db: Database) {
       SELECT ${MEMBER_COLUMNS} FROM subscriptions s INDEXED BY subscriptions_by_activity JOIN contacts c ON c.seq = s.contact_seq
       WHERE s.group_seq = @groupSeq AND s.is_active = 1 AND s.contact_seq > @after AND s.contact_seq <= @upTo
       ORDER BY s.contact_seq LIMIT +@limit`),
+    /** The contacts of `members` alone: reads the index. */
+    memberSeqs: sql.values<[range: MemberRange], number>(`
+      SELECT contact_seq FROM subscriptions INDEXED BY subscriptions_by_activity
+      WHERE group_seq = @groupSeq AND is_active = 1 AND contact_seq > @after AND contact_seq <= @upTo
+      ORDER BY contact_seq LIMIT +@limit`),
     /** Those of these contacts that are active members, in their order. `seqs`: JSON. */
     membersAmong: sql.all<[seqs: string, groupSeq: number], CampaignMember>(`
       SELECT ${MEMBER_COLUMNS} FROM json_each(?) chosen

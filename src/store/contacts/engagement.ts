@@ -5,10 +5,21 @@ import { statements } from '../database/statements.ts';
 /** Contacts that segments test together: those whose numbers have the same quotient. */
 export const CHUNK_SIZE = 4096;
 
-/** Bits of what a contact did with a campaign; 0: a message to it was queued. */
+/** Bits of what a contact did with a campaign; 0: a message to it was queued. Higher bits have its variant (`variantBits`). */
 export const ENGAGEMENT_BITS = { received: 1, opened: 2, clicked: 4 } as const;
 
+/** No bits of a contact: the bits of its engagement are below it. */
 export const NO_BITS = 8;
+
+/** The bits of a contact that received a variant in a test. `variant`: from 0. */
+export function variantBits(variant: number): number {
+  return (variant + 1) << 4;
+}
+
+/** The variant of a contact in a test, from 0; null: it received its message outside of a test. */
+export function variantOfBits(bits: number): number | null {
+  return bits < variantBits(0) ? null : (bits >> 4) - 1;
+}
 
 /** When a contact last received marketing mail, opened and clicked, epoch ms; null: never. */
 export interface EngagementTimes {
@@ -61,7 +72,7 @@ export function engagementTable(db: Database) {
     ON CONFLICT (campaign_seq, contact_seq) DO UPDATE SET bits = bits | excluded.bits`);
   // One text, because a row takes longer to return than to read.
   const inChunk = sql.value<[{ campaignId: string; first: number; last: number }], string>(`
-    SELECT json_group_array((contact_seq - @first) * 16 + bits) FROM campaign_contacts
+    SELECT json_group_array((contact_seq - @first) * 16 + (bits & 7)) FROM campaign_contacts
     WHERE campaign_seq = (SELECT seq FROM campaigns WHERE campaign_id = @campaignId)
       AND contact_seq BETWEEN @first AND @last`);
   const setSunset = sql.run<[number, number]>(
@@ -76,7 +87,7 @@ export function engagementTable(db: Database) {
     ),
     /** What a contact did with a campaign (`ENGAGEMENT_BITS`); null: it did not receive it. */
     ofCampaign: sql.value<[campaignId: string, contactSeq: number], number>(`
-      SELECT bits FROM campaign_contacts
+      SELECT bits & 7 FROM campaign_contacts
       WHERE campaign_seq = (SELECT seq FROM campaigns WHERE campaign_id = ?) AND contact_seq = ?`),
     /** The same for the contacts of a chunk, by their numbers modulo CHUNK_SIZE; NO_BITS: the contact did not receive it. */
     ofCampaignInChunk: (campaignId: string, chunk: number): Uint8Array => {

@@ -619,3 +619,35 @@ END;
 INSERT INTO archived_campaigns
 SELECT subscription_group_id, coalesce(started_at, created_at), campaign_seq FROM campaign_sends
 WHERE finished_at IS NOT NULL AND queued > 0 AND audience IS NULL;
+
+-- A/B tests of campaigns (campaigns/variants.ts).
+ALTER TABLE campaign_sends ADD COLUMN test TEXT;            -- JSON: the variants, the share, how the winner is found; null: one content
+ALTER TABLE campaign_sends ADD COLUMN decide_at INTEGER;    -- null: messages of the test wait for their first attempt
+ALTER TABLE campaign_sends ADD COLUMN decision TEXT;        -- JSON: the variant for the rest of the audience, and why; null: none yet
+ALTER TABLE campaign_sends ADD COLUMN in_rest INTEGER NOT NULL DEFAULT 0 CHECK (in_rest IN (0, 1)); -- 1: the rest of the audience is processed
+CREATE TRIGGER campaign_sends_test_bytes_insert AFTER INSERT ON campaign_sends WHEN NEW.test IS NOT NULL BEGIN
+  INSERT INTO stored_bytes VALUES (NEW.account_id, octet_length(NEW.test))
+  ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER campaign_sends_test_bytes_delete AFTER DELETE ON campaign_sends WHEN OLD.test IS NOT NULL BEGIN
+  UPDATE stored_bytes SET bytes = bytes - octet_length(OLD.test) WHERE account_id = OLD.account_id;
+END;
+
+-- What people did with the messages of a test. Their variant is in campaign_contacts.bits: 16 * its number, from 1.
+CREATE TABLE campaign_variants (
+  campaign_seq INTEGER NOT NULL REFERENCES campaigns (seq) ON DELETE CASCADE,
+  variant      INTEGER NOT NULL,
+  queued       INTEGER NOT NULL DEFAULT 0,
+  delivered    INTEGER NOT NULL DEFAULT 0,
+  opened       INTEGER NOT NULL DEFAULT 0, -- by people, as clicked
+  clicked      INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (campaign_seq, variant)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER campaign_contacts_variant AFTER UPDATE OF bits ON campaign_contacts
+  WHEN OLD.bits >= 16 AND NEW.bits <> OLD.bits BEGIN
+  UPDATE campaign_variants SET
+    delivered = delivered + ((NEW.bits & 1) > (OLD.bits & 1)),
+    opened = opened + ((NEW.bits & 2) > (OLD.bits & 2)),
+    clicked = clicked + ((NEW.bits & 4) > (OLD.bits & 4))
+  WHERE campaign_seq = NEW.campaign_seq AND variant = NEW.bits >> 4;
+END;

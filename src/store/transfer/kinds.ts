@@ -153,6 +153,11 @@ export const TRANSFER_KINDS = {
         link: { column: 'campaign_id', parent: 'campaign_id' },
         order: 't.rowid',
       },
+      variants: {
+        table: 'campaign_variants',
+        link: { column: 'campaign_seq', parent: 'seq' },
+        order: 't.variant',
+      },
       providers: {
         table: 'campaign_providers',
         link: { column: 'campaign_id', parent: 'campaign_id' },

@@ -180,6 +180,48 @@ describe('sending a campaign', () => {
     expect((await api.get<Answer>(path)).data.campaign).toMatchObject({ status: 'draft' });
   });
 
+  it('tests variants, of which a person can choose the winner', async () => {
+    const { api, path, send } = await ready();
+    const variants = [{}, { name: 'Short', subject: 'Hi', html: `Hi ${MAIL.html}`, text: 'Hi' }];
+    const test = { share: 20, winner: 'clicks', waitHours: 4 };
+    const invalid = await send({ variants, test: { ...test, waitHours: 721 }, enableClickTracking: true });
+    expect([invalid.status, invalid.error.details?.[0]?.field]).toEqual([400, 'test.waitHours']);
+    const five = await send({ variants: Array(5).fill({}), test, enableClickTracking: true });
+    expect([five.status, five.error.details?.[0]?.field]).toEqual([400, 'variants']);
+    expect((await send({ variants, test, enableClickTracking: true })).status).toBe(202);
+    const none = { people: 0, rate: null, difference: null };
+    const counted = { queued: 0, delivered: 0, opens: none, clicks: none };
+    expect((await api.get<{ campaign: { progress: object } }>(path)).data.campaign.progress).toMatchObject({
+      test: {
+        ...test,
+        state: 'sending',
+        decidesAt: null,
+        confidence: 0.95,
+        variants: [
+          { name: 'A', subject: MAIL.subject, ...counted },
+          { name: 'Short', subject: 'Hi', ...counted },
+        ],
+        decision: null,
+      },
+    });
+    expect((await api.get(`${path}/content`)).data).toMatchObject({
+      subject: MAIL.subject,
+      variants: [
+        { name: 'A', subject: MAIL.subject, html: MAIL.html, text: null, syntax: 'simple' },
+        { name: 'Short', subject: 'Hi', html: `Hi ${MAIL.html}`, text: 'Hi', syntax: 'simple' },
+      ],
+    });
+    const unknown = await api.post(`${path}/winner`, { variant: 'B' });
+    expect([unknown.status, unknown.error.details?.[0]?.field]).toEqual([400, 'variant']);
+    const chosen = await api.post(`${path}/winner`, { variant: 'Short' });
+    expect(chosen.data).toMatchObject({
+      campaign: {
+        progress: { test: { decision: { variant: 'Short', reason: 'chosen', by: expect.any(String) } } },
+      },
+    });
+    expect((await api.post(`${path}/winner`, { variant: 'A' })).error.code).toBe('INVALID_STATE');
+  });
+
   it('keeps the content, which can be read from then on', async () => {
     const { api, path, send } = await ready();
     const before = await api.get(`${path}/content`);
