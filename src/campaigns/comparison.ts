@@ -1,5 +1,5 @@
-import type { VariantCounts } from '../store/campaigns/campaign-variants.ts';
-import type { Decision, WinnerMeasure } from './variants.ts';
+import type { VariantCounts, WinnerMeasure } from '../store/campaigns/campaign-variants.ts';
+import type { Decision } from './variants.ts';
 
 /*
  * Compares the rates of variants: opens or clicks by people among delivered messages. The interval of a difference between two rates

@@ -22,6 +22,7 @@ import {
 } from '../sending/request.ts';
 import type { AccountRow } from '../store/accounts.ts';
 import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
+import { MAX_VARIANTS, MIN_VARIANTS } from '../store/campaigns/campaign-variants.ts';
 import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
 import type { DomainRow } from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
@@ -29,7 +30,7 @@ import { isLiquid } from '../templates/liquid.ts';
 import type { TemplateContent, TemplateSource } from '../templates/templates.ts';
 import type { AudienceRequest } from './campaigns.ts';
 import { CONTACT_FIELDS } from './fields.ts';
-import { type CampaignTest, MAX_VARIANTS, MIN_VARIANTS, type TestRequest } from './variants.ts';
+import type { CampaignTest, TestRequest } from './variants.ts';
 
 /*
  * The mail of a campaign and the checks that depend on no recipient. They run when it is accepted and again for each
@@ -128,6 +129,11 @@ export function parseCampaign(request: CampaignRequest, now: number): ParsedCamp
 type OnFault = (field: string, message: string) => void;
 
 const VARIANT_NAMES = ['A', 'B', 'C', 'D'];
+/** The names of variants, in their order. */
+export function variantNames(variants: readonly Pick<VariantRequest, 'name'>[]): string[] {
+  return variants.map(({ name }, index) => name ?? VARIANT_NAMES[index] ?? '');
+}
+
 /** A month, as far as a campaign can be scheduled ahead. */
 export const MAX_WAIT_HOURS = 720;
 
@@ -140,7 +146,7 @@ function parseTest(request: CampaignRequest, fault: OnFault): ParsedTest | null 
   }
   if (variants.length < MIN_VARIANTS || variants.length > MAX_VARIANTS)
     fault('variants', `must have ${MIN_VARIANTS} to ${MAX_VARIANTS} entries`);
-  const names = variants.map(({ name }, index) => name ?? VARIANT_NAMES[index] ?? '');
+  const names = variantNames(variants);
   for (const [index, name] of names.entries())
     if (names.indexOf(name) < index) fault(`variants[${index}].name`, `is that of another variant: ${name}`);
   for (const [index, own] of variants.entries()) {

@@ -47,6 +47,7 @@ import {
   recheckCampaign,
   storedMail,
   type VariantMail,
+  variantNames,
 } from './mail.ts';
 import { begin, pauseSend } from './run.ts';
 import { presentTest } from './variant-figures.ts';
@@ -415,10 +416,14 @@ export function createCampaignSending(
       return { ...presentProgress(send, isCancellable(tables, send)), ...(test === null ? {} : { test }) };
     },
     /** The mail of a campaign to try: as it was sent or is prepared, with the fields that `given` replaces. */
-    testMail: (campaign: CampaignRow, given: TestedMail): MailRequest | Refusal => {
-      const send = tables.campaignSends.get(campaign.seq);
-      const own: TestedMail =
-        send === null ? (readPrepared(campaign.prepared) ?? {}) : sentMail(storedMail(tables, send));
+    testMail: (
+      campaign: CampaignRow,
+      { variant, ...given }: TestedMail & { variant?: string | undefined },
+    ): MailRequest | Refusal => {
+      if (variant !== undefined && hasContent(given))
+        return invalid('variant', 'cannot be given together with a content');
+      const own = testedMail(tables, campaign, variant);
+      if (isRefusal(own)) return own;
       const { templateId, html, text, syntax } = hasContent(given) ? given : own;
       const from = given.from ?? own.from;
       if (from === undefined) return invalid('from', 'is required: the campaign has none');
@@ -462,6 +467,23 @@ export type CampaignSending = ReturnType<typeof createCampaignSending>;
 
 /** What of a mail a request to try it may replace. */
 type TestedMail = { [Field in keyof MailRequest]?: MailRequest[Field] | undefined };
+
+/** The mail of a campaign, or of one of its variants by name: as it was sent, or as it is prepared. */
+function testedMail(tables: Tables, campaign: CampaignRow, name: string | undefined): TestedMail | Refusal {
+  const send = tables.campaignSends.get(campaign.seq);
+  const prepared = send === null ? (readPrepared(campaign.prepared) ?? {}) : {};
+  const named = send === null ? (prepared.variants ?? []) : (testOf(send)?.variants ?? []);
+  const names = variantNames(named);
+  const variant = name === undefined ? 0 : names.indexOf(name);
+  if (variant === -1) {
+    const fault =
+      names.length === 0 ? 'has no effect: the campaign has none' : `must be one of ${names.join(', ')}`;
+    return invalid('variant', fault);
+  }
+  if (send !== null) return sentMail(mailOfVariant(storedMail(tables, send), variant));
+  const { subject = prepared.subject, templateId = prepared.templateId } = prepared.variants?.[variant] ?? {};
+  return { ...prepared, subject, templateId };
+}
 
 function hasContent({ templateId, html, text }: TestedMail): boolean {
   return [templateId, html, text].some((part) => part !== undefined);

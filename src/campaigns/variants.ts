@@ -1,5 +1,5 @@
 import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
-import type { VariantCounts } from '../store/campaigns/campaign-variants.ts';
+import type { DECISION_REASONS, VariantCounts, WinnerMeasure } from '../store/campaigns/campaign-variants.ts';
 import { variantBits } from '../store/contacts/engagement.ts';
 
 /*
@@ -7,12 +7,6 @@ import { variantBits } from '../store/contacts/engagement.ts';
  * share, and with which variant, follows from the campaign and the contact alone, so that a restart changes nothing, and the two
  * passes over the audience have no contact in common.
  */
-
-export const WINNER_MEASURES = ['opens', 'clicks', 'none'] as const;
-export type WinnerMeasure = (typeof WINNER_MEASURES)[number];
-
-export const MIN_VARIANTS = 2;
-export const MAX_VARIANTS = 4;
 
 /** A test as a request has it. */
 export interface TestRequest {
@@ -38,8 +32,6 @@ export interface TestedVariant {
   /** With its variables in braces. */
   subject: string;
 }
-
-export const DECISION_REASONS = ['better', 'notSignificant', 'tooFew', 'chosen'] as const;
 
 /** Which variant the rest receives, in its stored form (JSON). */
 export interface Decision {

@@ -10,7 +10,6 @@ import {
   MAX_VERSIONS,
   sequenceDefinition,
 } from '../audience/sequences/definition.ts';
-import { DECISION_REASONS, MAX_VARIANTS, MIN_VARIANTS, WINNER_MEASURES } from '../campaigns/variants.ts';
 import { withoutPause } from '../core/concurrency/slices.ts';
 import { EVENT_KINDS } from '../events/event-types.ts';
 import { designSchema, MAX_DESIGN_JSON } from '../mail/blocks/design.ts';
@@ -18,6 +17,12 @@ import { PARTIAL_NAME } from '../mail/liquid.ts';
 import { MEDIA_LINK } from '../media/files.ts';
 import { checkImageInSteps, IMAGE_TYPES } from '../media/images.ts';
 import { MAX_MEDIA_BYTES } from '../media/media.ts';
+import {
+  DECISION_REASONS,
+  MAX_VARIANTS,
+  MIN_VARIANTS,
+  WINNER_MEASURES,
+} from '../store/campaigns/campaign-variants.ts';
 import { PERSON_STATES, SEQUENCE_STATUSES, TRIGGER_KINDS } from '../store/campaigns/sequences.ts';
 import { CONSENT_ACTIONS, CONSENT_METHODS, OPT_OUT_METHODS } from '../store/contacts/consent.ts';
 import { GLOBAL_STATUSES } from '../store/contacts/contacts.ts';

@@ -1,20 +1,22 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import * as z from 'zod';
 import { createCampaigns, presentCampaign } from '../../campaigns/campaigns.ts';
+import { MAX_WAIT_HOURS } from '../../campaigns/mail.ts';
 import { type CampaignSending, createCampaignSending } from '../../campaigns/send.ts';
 import { createRecorder } from '../../events/record.ts';
 import { line, lines } from '../../http/api/fields.ts';
 import { parseInput } from '../../http/validation/parse.ts';
+import { WINNER_MEASURES, type WinnerMeasure } from '../../store/campaigns/campaign-variants.ts';
 import type { CampaignRow } from '../../store/campaigns/campaigns.ts';
 import { createTemplateThreads } from '../../templates/thread/threads.ts';
 import { asJson, createCommand, createGroup, noteMore, ofAccount, option, rowLimit } from '../command.ts';
 import { type CliContext, FAILED, type Opened, USAGE } from '../context.ts';
 import { readTextFile } from '../input-files.ts';
-import { fieldLines } from '../output/table.ts';
+import { alignedTable, fieldLines } from '../output/table.ts';
 
 const inputSchema = z.object({ name: line(200), description: lines(2000).optional() });
 
-/** `postrider campaign create|list|show|send|pause|resume|cancel`. The daemon sees a change within a second. */
+/** `postrider campaign create|list|show|send|winner|pause|resume|cancel`. The daemon sees a change within a second. */
 export function campaignCommand(context: CliContext): Command {
   return createGroup('campaign', 'Manage campaigns and send them to subscription groups and segments', {
     help: `
@@ -92,6 +94,16 @@ Examples:
           option('--track-opens', 'track opens'),
           option('--at <time>', 'start time, ISO 8601, at most 30 days ahead'),
           option('--per-hour <n>', 'maximum messages per hour, spread evenly', { parse: positive }),
+          option('--variant <subject>', 'another subject, for an A/B test; up to three times', several()),
+          option('--test-share <percent>', 'share of the recipients in the test; 100: no winner', {
+            parse: (text: string) => atMost(text, 100),
+          }),
+          option('--winner <measure>', 'what decides it: opens or clicks by people (default: none)', {
+            parse: winnerMeasure,
+          }),
+          option('--wait-hours <n>', 'hours from the end of the test to the decision', {
+            parse: (text: string) => atMost(text, MAX_WAIT_HOURS),
+          }),
           asJson,
         ],
         run: async (id, options) => {
@@ -116,11 +128,26 @@ Examples:
             enableOpenTracking: options.trackOpens,
             scheduledAt: options.at,
             perHour: options.perHour,
+            ...testOf(options),
           });
           const { campaign, warnings } = context.accepted(sent, FAILED);
           for (const warning of warnings) context.note(`warning: ${warning}`);
           const done = campaign.status === 'scheduled' ? 'is scheduled' : 'is being sent';
           report(context, sending, campaign, done);
+        },
+      }),
+      createCommand(context, {
+        usage: 'winner <id>',
+        description: 'Choose the winner of an A/B test: all others receive this variant',
+        options: [
+          ofAccount,
+          option('--variant <name>', 'name of the variant, such as B', { required: true }),
+          asJson,
+        ],
+        run: async (id, { account, variant }) => {
+          const sending = sendingOf(await context.open());
+          const chosen = await sending.choose(account, id, { variant, by: 'command line' });
+          report(context, sending, context.accepted(chosen, FAILED), `continues with variant ${variant}`);
         },
       }),
       ...ACTIONS.map(({ verb, description, done }) =>
@@ -176,10 +203,11 @@ async function show(context: CliContext, id: string, account: string): Promise<v
   const { totals, series, links } = counted;
   const progress = sendingOf(deps).progress(campaign);
   context.show({ ...shown, ...(progress === null ? {} : { progress }), totals, series, links }, () => {
-    const { skipped, ...counts } = progress ?? {};
+    const { skipped, test, ...counts } = progress ?? {};
     return [
       ...fieldLines(shown),
       ...(skipped === undefined ? [] : ['', ...fieldLines(counts), ...fieldLines(skipped)]),
+      ...(test === undefined ? [] : ['', ...testLines(test)]),
       '',
       ...fieldLines(totals),
       ...(links.length === 0
@@ -187,6 +215,58 @@ async function show(context: CliContext, id: string, account: string): Promise<v
         : ['', ...links.map(({ url, clicks }) => `${String(clicks).padStart(8)}  ${url}`)]),
     ];
   });
+}
+
+type ShownTest = NonNullable<NonNullable<ReturnType<CampaignSending['progress']>>['test']>;
+
+/** The variants of a test as a table, and its decision. */
+function testLines({ variants, decision, ...test }: ShownTest): string[] {
+  const rate = ({ people, rate: share, difference }: ShownTest['variants'][number]['opens']) => {
+    const points = (value: number) => (100 * value).toFixed(1);
+    const interval =
+      difference === null
+        ? ''
+        : ` (${points(difference.value)}, ${points(difference.low)} to ${points(difference.high)})`;
+    return `${people}${share === null ? '' : ` = ${points(share)} %`}${interval}`;
+  };
+  const rows = variants.map((one) => [
+    one.name,
+    String(one.delivered),
+    rate(one.opens),
+    rate(one.clicks),
+    one.subject,
+  ]);
+  const { variant = '-', reason = '-' } = decision ?? {};
+  return [
+    ...fieldLines({ ...test, chosen: variant, reason }),
+    ...alignedTable([['VARIANT', 'DELIVERED', 'OPENS', 'CLICKS', 'SUBJECT'], ...rows]).split('\n'),
+  ];
+}
+
+interface TestOptions {
+  variant: string[];
+  testShare?: number | undefined;
+  winner?: WinnerMeasure | undefined;
+  waitHours?: number | undefined;
+}
+
+/** The A/B test of the options: the mail itself and its other subjects. */
+function testOf({ variant, testShare: share, winner = 'none', waitHours }: TestOptions) {
+  if (variant.length === 0 && share === undefined) return {};
+  const variants = [{}, ...variant.map((subject) => ({ subject }))];
+  return { variants, ...(share === undefined ? {} : { test: { share, winner, waitHours } }) };
+}
+
+function winnerMeasure(text: string): WinnerMeasure {
+  const measure = WINNER_MEASURES.find((one) => one === text);
+  if (measure === undefined) throw new InvalidArgumentError(`Must be one of ${WINNER_MEASURES.join(', ')}`);
+  return measure;
+}
+
+function atMost(text: string, max: number): number {
+  const number = positive(text);
+  if (number > max) throw new InvalidArgumentError(`Must be at most ${max}`);
+  return number;
 }
 
 function report(context: CliContext, sending: CampaignSending, campaign: CampaignRow, done: string): void {

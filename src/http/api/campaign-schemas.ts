@@ -4,8 +4,8 @@ import { presentCampaign } from '../../campaigns/campaigns.ts';
 import { MAX_WAIT_HOURS } from '../../campaigns/mail.ts';
 import type { CampaignSending } from '../../campaigns/send.ts';
 import { TEST_STATES } from '../../campaigns/variant-figures.ts';
-import { DECISION_REASONS, MAX_VARIANTS, WINNER_MEASURES } from '../../campaigns/variants.ts';
 import { RATE_FIGURES } from '../../events/event-types.ts';
+import { DECISION_REASONS, MAX_VARIANTS, WINNER_MEASURES } from '../../store/campaigns/campaign-variants.ts';
 import { CAMPAIGN_STATUSES, type CampaignRow } from '../../store/campaigns/campaigns.ts';
 import { atMost, line, requestTime } from './fields.ts';
 
@@ -34,7 +34,7 @@ export const testInput = z
       .optional()
       .describe('Hours between the last message of the test and the decision. Required with a winner.'),
   })
-  .meta({ id: 'CampaignTestInput' });
+  .meta({ id: 'AbTestInput' });
 
 /** Names of variants. */
 export const variantName = line(50);
@@ -103,10 +103,10 @@ const test = z
           .array(z.object({ variant: z.string(), ...variantCounts, opened: z.int(), clicked: z.int() }))
           .describe('What was known at that time.'),
       })
-      .meta({ id: 'CampaignDecision' })
+      .meta({ id: 'AbDecision' })
       .nullable(),
   })
-  .meta({ id: 'CampaignTest' });
+  .meta({ id: 'AbTest' });
 
 /** Campaigns in responses: schemas, examples, and a campaign with its progress. */
 const progress = z

@@ -1,6 +1,14 @@
 import type { Database } from '../database/database.ts';
 import { statements } from '../database/statements.ts';
 
+export const WINNER_MEASURES = ['opens', 'clicks', 'none'] as const;
+export type WinnerMeasure = (typeof WINNER_MEASURES)[number];
+
+export const MIN_VARIANTS = 2;
+export const MAX_VARIANTS = 4;
+
+export const DECISION_REASONS = ['better', 'notSignificant', 'tooFew', 'chosen'] as const;
+
 /** Contacts with a message of a variant in a test, and what they did with it. */
 export interface VariantCounts {
   queued: number;

@@ -186,6 +186,31 @@ it('sends a campaign to a segment of several groups, without those who received 
   });
 });
 
+it('tests subjects, shows their figures and chooses a winner', async () => {
+  const html = await mayMarket();
+  const mail = [...MAIL, '--html', html, '--track-opens', '--variant', 'Summer'];
+  const test = ['--test-share', '20', '--winner', 'opens', '--wait-hours', '4'];
+  const none = await shell.run(...SEND, ...mail);
+  expect([none.status, none.err]).toEqual([1, expect.stringContaining('test: is required')]);
+  const sent = await shell.json(...SEND, ...mail, ...test, '--json');
+  expect(sent).toMatchObject({
+    progress: {
+      test: { share: 20, winner: 'opens', variants: [{ subject: 'Spring' }, { subject: 'Summer' }] },
+    },
+  });
+  store((tables) => {
+    const { seq = 0 } = tables.campaigns.get('shop', 'campaign_1') ?? {};
+    tables.campaignVariants.addQueued(3, seq, 2);
+  });
+  const winner = (variant: string) =>
+    shell.run('campaign', 'winner', 'campaign_1', '--account', 'shop', '--variant', variant);
+  expect((await winner('C')).err).toContain('must be one of A, B');
+  expect((await winner('B')).out).toBe('campaign_1 continues with variant B');
+  const { out } = await shell.run('campaign', 'show', 'campaign_1', '--account', 'shop');
+  expect(out).toMatch(/^chosen +B$/m);
+  expect(out).toMatch(/^B +0 +0 +0 +Summer$/m);
+});
+
 it('names a file that does not exist, and its option', async () => {
   await mayMarket();
   await expect(shell.run(...SEND, ...MAIL, '--html', '/nowhere.html')).rejects.toThrow(
@@ -198,6 +223,8 @@ it('names a file that does not exist, and its option', async () => {
 it.each<[why: string, args: string[], status: number, err: RegExp]>([
   ['neither html nor template', [], 1, /html: is required/],
   ['a variable without a value', ['--var', 'offer'], 2, /Must be NAME=VALUE/],
+  ['a share above 100 %', ['--test-share', '101'], 2, /Must be at most 100/],
+  ['an unknown measure', ['--winner', 'sales'], 2, /Must be one of opens, clicks, none/],
   ['a fraction of a message per hour', ['--per-hour', '0.5'], 2, /Must be a whole number/],
 ])('campaign send fails for %s', async (_, args, status, err) => {
   await mayMarket();

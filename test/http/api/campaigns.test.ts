@@ -186,7 +186,11 @@ describe('sending a campaign', () => {
     const test = { share: 20, winner: 'clicks', waitHours: 4 };
     const invalid = await send({ variants, test: { ...test, waitHours: 721 }, enableClickTracking: true });
     expect([invalid.status, invalid.error.details?.[0]?.field]).toEqual([400, 'test.waitHours']);
-    const five = await send({ variants: Array(5).fill({}), test, enableClickTracking: true });
+    const five = await send({
+      variants: Array.from({ length: 5 }, () => ({})),
+      test,
+      enableClickTracking: true,
+    });
     expect([five.status, five.error.details?.[0]?.field]).toEqual([400, 'variants']);
     expect((await send({ variants, test, enableClickTracking: true })).status).toBe(202);
     const none = { people: 0, rate: null, difference: null };

@@ -134,6 +134,24 @@ describe('POST /web-setup/templates/{templateId}/test', () => {
     expect(messageOf(data)).toMatchObject({ recipient: email, subject: '[Test] Now', campaign_id: null });
   });
 
+  it('sends a variant of a campaign by its name', async () => {
+    const { email } = await member();
+    const prepared = { templateId, from: 'news@mk.test', subject: 'One', variants: [{}, { subject: 'Two' }] };
+    const created = await client.post<{ campaign: { campaignId: string } }>('/web-setup/campaigns', {
+      name: 'Spring',
+      prepared,
+    });
+    const test = (body: object) =>
+      client.post<Record<string, unknown>>(`/web-setup/campaigns/${created.data.campaign.campaignId}/test`, {
+        to: [email],
+        ...body,
+      });
+    expect(messageOf((await test({})).data)).toMatchObject({ subject: '[Test] One' });
+    expect(messageOf((await test({ variant: 'B' })).data)).toMatchObject({ subject: '[Test] Two' });
+    for (const body of [{ variant: 'C' }, { variant: 'B', html: '<p>Hello</p>' }])
+      expect((await test(body)).error.details?.[0]?.field).toBe('variant');
+  });
+
   it.each(['hard_bounce', 'complaint', 'manual'] as const)(
     'is refused for an address that is suppressed because of %s',
     async (reason) => {

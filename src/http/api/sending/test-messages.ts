@@ -14,6 +14,7 @@ import type { Context } from '../../../store/context.ts';
 import type { Stream } from '../../../store/domains/domains.ts';
 import { findTemplate } from '../../../templates/templates.ts';
 import { type Caller, Reply, type Route, routesOf } from '../../route.ts';
+import { variantName } from '../campaign-schemas.ts';
 import { atMost } from '../fields.ts';
 import { commonSendFields } from './send-schemas.ts';
 
@@ -123,6 +124,11 @@ export function testMessageRoutes(
           syntax,
           templateId,
           templateVariables,
+          variant: variantName
+            .optional()
+            .describe(
+              'Name of a variant of an A/B test. Default: the first one. Not together with a content.',
+            ),
         })
         .meta({ id: 'CampaignTestInput' }),
       example: { to: ['ada@example.com', 'grace@example.com'] },
