@@ -1,11 +1,13 @@
 import { afterAll, describe, expect, it } from 'vitest';
+import { DAY } from '../../../src/core/clock.ts';
 import type { Design } from '../../../src/mail/blocks/design.ts';
 import { renderDesign } from '../../../src/mail/blocks/render.ts';
 import { DESIGN } from '../../mail/blocks/designs.ts';
-import { startInProcess } from '../../support/in-process-daemon.ts';
+import { PLATFORM, startInProcess } from '../../support/in-process-daemon.ts';
+import { insertDomain } from '../../support/store.ts';
 
 // Starts the whole daemon, which is slow on a busy machine.
-const daemon = await startInProcess();
+const daemon = await startInProcess({ 'public.url': 'http://127.0.0.1:0' });
 afterAll(() => daemon.stop());
 
 const HTML = '<p>{{company_address_html}} {{unsubscribe_email_html}}</p>';
@@ -149,4 +151,46 @@ describe('the starters', () => {
       expect([created.status, created.data.warnings]).toEqual([201, undefined]);
     }
   });
+});
+
+it('the html of a design is the same in the template, in the message and in its web view', async () => {
+  const { api, created, path } = await start();
+  const { html } = created.template;
+  const again = await api.put<Answer>(path, { design: created.template.design });
+  expect(again.data.template.html).toBe(html);
+  const [group] = daemon.tables.domainGroups.list(api.accountId);
+  const domain = { account_id: api.accountId, domain_id: 'domain_1', name: 'shop.test' };
+  const times = { next_check_at: Date.now() + DAY };
+  insertDomain(daemon.tables, { ...domain, ...times, group_id: group?.group_id ?? '' }, Date.now());
+  const names = [...html.matchAll(/\{\{([A-Za-z][\w.]*)/g)].map(([, name = '']) => name);
+  const own = names.filter((name) => !/_(?:html|url)$/.test(name) && !name.includes('.'));
+  const templateVariables = Object.fromEntries(own.map((name) => [name, 'value']));
+  const marker = '{{view_url}}';
+  const { data } = await api.post<Answer>(PATH, {
+    name: 'With a link',
+    subject: 'News',
+    html: html.replace('</body>', `<a href="${marker}">View</a></body>`),
+  });
+  const sent = await api.send({
+    from: 'shop@shop.test',
+    to: `delivered@simulator.${PLATFORM}`,
+    templateId: data.template.templateId,
+    templateVariables,
+  });
+  const message = `/web-setup/messages/${sent.data.messageId}/content`;
+  const content = (await api.get<{ html: string }>(message)).data.html;
+  const [, link = ''] = /href="([^"]*\/v\/[^"]*)">View/.exec(content) ?? [];
+  const view = await (await fetch(link)).text();
+  expect(view).toBe(content);
+  expect(await (await fetch(link)).text()).toBe(view);
+  // Everything but the values is what the design was rendered to.
+  const literals = data.template.html.split(/\{\{[^{}]*\}\}/);
+  let at = 0;
+  for (const [index, literal] of literals.entries()) {
+    const found = view.indexOf(literal, at);
+    expect(found, literal).toBeGreaterThanOrEqual(at);
+    if (index === 0) expect(found).toBe(0);
+    at = found + literal.length;
+  }
+  expect(view.endsWith(literals.at(-1) ?? '')).toBe(true);
 });
