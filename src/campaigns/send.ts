@@ -455,7 +455,7 @@ export function createCampaignSending(
       }));
       return {
         from: formatMailbox(from),
-        replyTo: replyTo === null ? null : formatMailbox(replyTo),
+        replyTo: replyTo === null ? null : [replyTo].flat().map(formatMailbox).join(', '),
         ...wording,
         variants: names.length === 0 ? [] : variants,
       };
@@ -492,7 +492,7 @@ function hasContent({ templateId, html, text }: TestedMail): boolean {
 function sentMail({ from, replyTo, wording, variables }: CampaignMail): MailRequest {
   return {
     from: formatMailbox(from),
-    replyTo: replyTo === null ? undefined : formatMailbox(replyTo),
+    replyTo: replyTo === null ? undefined : [replyTo].flat().map(formatMailbox),
     subject: wording.subject,
     html: wording.html === '' ? undefined : wording.html,
     text: wording.text ?? undefined,

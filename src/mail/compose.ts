@@ -61,14 +61,14 @@ export function* composeInSteps(
     wordsField('Date', [rfc5322Date(content.date)]),
     addressField('From', [content.from]),
     ...recipientFields(content),
-    ...(content.replyTo ? [addressField('Reply-To', [content.replyTo])] : []),
+    ...(content.replyTo ? [addressField('Reply-To', [content.replyTo].flat())] : []),
     textField('Subject', content.subject),
     wordsField('Message-ID', [`<${content.messageId}>`]),
     ...serviceFields(content, copy),
     'MIME-Version: 1.0',
     ...body.fields,
   ];
-  const addresses = [content.from, content.replyTo, ...content.to, ...content.cc];
+  const addresses = [content.from, ...[content.replyTo].flat(), ...content.to, ...content.cc];
   return {
     header,
     body: Buffer.concat(

@@ -49,12 +49,15 @@ export const MEDIA_TYPE = /^[A-Za-z0-9!#$&^_.+-]{1,127}\/[A-Za-z0-9!#$&^_.+-]{1,
 /** The value of a Content-ID field without angle brackets, as in a `cid:` URL (RFC 2392). */
 export const CONTENT_ID = /^[!-;=?-~]{1,250}$/;
 
+/** One mailbox, or a list of several. */
+export type ReplyTo = Mailbox | Mailbox[];
+
 export interface MessageContent {
   from: Mailbox;
   /** The To and Cc header fields as every copy shows them. */
   to: Mailbox[];
   cc: Mailbox[];
-  replyTo: Mailbox | null;
+  replyTo: ReplyTo | null;
   subject: string;
   /** '' for a message of text only. */
   html: string;

@@ -6,6 +6,7 @@ import {
   type MailingList,
   type MessageContent,
   personalize,
+  type ReplyTo,
   type Tracking,
 } from './content.ts';
 import { encodeLines, lineEnd, type TextLines, textLines } from './encode.ts';
@@ -43,7 +44,7 @@ export interface SharedContent extends SharedTexts {
   from: Mailbox;
   /** Domain of the Message-ID. */
   fromDomain: string;
-  replyTo: Mailbox | null;
+  replyTo: ReplyTo | null;
   list: MailingList;
   /** Its values precede those of the HTML. */
   subject: SharedPart;

@@ -16,7 +16,7 @@ import { isRecipientDetail, type RecipientDetail } from '../suppression/suppress
 import { isLiquid } from '../templates/liquid.ts';
 import { resolveTemplate, type TemplateContent } from '../templates/templates.ts';
 import type { TemplateThreads } from '../templates/thread/threads.ts';
-import { checkDomain, checkSendInSteps, type Sender } from './checks.ts';
+import { checkDomain, checkSendInSteps, divideRecipients, type Sender } from './checks.ts';
 import {
   createDraft,
   type Draft,
@@ -208,13 +208,17 @@ export function createAcceptance(
   /** Checks, renders and encodes. The result refers to no text of the message. */
   async function render(
     request: AcceptRequest,
-    send: ParsedSend,
+    requested: ParsedSend,
     content: TemplateContent | Refusal,
     reader: HtmlReader,
     order: Order,
   ): Promise<RenderedSend | Refusal> {
     const { sender } = request;
     const { account_id: accountId } = sender.account;
+    const { send, skipped, refusal } =
+      request.body.onRefused === 'skip'
+        ? divideRecipients(tables, sender, requested, simulatorDomain)
+        : { send: requested, skipped: [], refusal: null };
     const literalBraces = request.literalBraces === true;
     const reading = {
       htmlReader: literalBraces ? literalReader : reader,
@@ -234,7 +238,8 @@ export function createAcceptance(
       return checked;
     }
     if (checked.candidate !== null) await repeated.prepare(checked.candidate, accountId);
-    const { draft, contents } = createDraft(sender, send, checked, ids, clock.now());
+    if (refusal !== null) await refusalEvents.record(sender, send, checked.rendered.subject, refusal);
+    const { draft, contents } = createDraft(sender, send, checked, ids, clock.now(), skipped);
     const clipping = clippingWarnings(checked.rendered, {
       linkBase: `https://${checked.domain.tracking_host ?? new URL(parts.publicUrl).host}`,
       ...send,

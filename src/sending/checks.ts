@@ -17,7 +17,12 @@ import type { AccountRow } from '../store/accounts.ts';
 import type { DomainRow, Stream } from '../store/domains/domains.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
-import { type RecipientDetail, suppressedFor, suppressionDetail } from '../suppression/suppression.ts';
+import {
+  isRecipientDetail,
+  type RecipientDetail,
+  suppressedFor,
+  suppressionDetail,
+} from '../suppression/suppression.ts';
 import type { TemplateContent } from '../templates/templates.ts';
 import type { HtmlReader } from './render/html-reader.ts';
 import {
@@ -58,6 +63,49 @@ export interface Sender {
    * an opt-out. Only `sending/test-messages` sets it.
    */
   isTest?: boolean;
+}
+
+/** A recipient that is skipped, and why. */
+export type SkippedRecipient = Recipient & Pick<RecipientDetail, 'code' | 'reason'>;
+
+/**
+ * Divides the recipients of a send into those that get it and those that are refused. When all are refused, none is skipped:
+ * the checks refuse the send.
+ */
+export function divideRecipients(
+  tables: Tables,
+  sender: Sender,
+  send: ParsedSend,
+  simulatorDomain: string,
+): { send: ParsedSend; skipped: SkippedRecipient[]; refusal: Refusal | null } {
+  const nobody = { send, skipped: [], refusal: null };
+  const refusal = checkRecipients(tables, sender, send, simulatorDomain);
+  if (refusal === null) return nobody;
+  const details = new Map(
+    (refusal.extras.details ?? []).filter(isRecipientDetail).map((detail) => [detail.recipient, detail]),
+  );
+  const recipients: Recipient[] = [];
+  const skipped: SkippedRecipient[] = [];
+  for (const recipient of send.recipients) {
+    const detail = details.get(recipient.mailbox.address);
+    if (detail === undefined) recipients.push(recipient);
+    else skipped.push({ ...recipient, code: detail.code, reason: detail.reason });
+  }
+  return recipients.length === 0 ? nobody : { send: { ...send, recipients }, skipped, refusal };
+}
+
+function checkRecipients(
+  tables: Tables,
+  sender: Sender,
+  send: ParsedSend,
+  simulatorDomain: string,
+): Refusal | null {
+  return sender.useCase === 'mk' && sender.isTest !== true
+    ? checkConsent(tables, sender, send, simulatorDomain)
+    : checkSuppression(tables, sender, {
+        recipients: send.recipients,
+        essential: isExempt(sender, send),
+      });
 }
 
 export interface Checked {
@@ -107,13 +155,7 @@ export function* checkSendInSteps(
   if (isRefusal(rendered)) return rendered;
   const inOtherLanguages = yield* renderOthersInSteps(send, [prepared, ...others], optional);
   if (isRefusal(inOtherLanguages)) return inOtherLanguages;
-  const refusal =
-    sender.useCase === 'mk' && sender.isTest !== true
-      ? checkConsent(tables, sender, send, options.simulatorDomain)
-      : checkSuppression(tables, sender, {
-          recipients: send.recipients,
-          essential: isExempt(sender, send),
-        });
+  const refusal = checkRecipients(tables, sender, send, options.simulatorDomain);
   if (refusal !== null) return refusal;
   const warnings = options.literalBraces ? [] : leftoverWarnings(prepared.parts);
   return { domain, rendered, inOtherLanguages, list: listOf(tables, sender, send), candidate, warnings };

@@ -19,7 +19,7 @@ import {
   toNewReady,
 } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
-import { type Checked, isExempt, type Sender, sendingObstacle } from './checks.ts';
+import { type Checked, isExempt, type Sender, type SkippedRecipient, sendingObstacle } from './checks.ts';
 import type { StorableContent } from './encode.ts';
 import type { Rendered } from './render/render.ts';
 import type { ParsedSend, Recipient } from './request.ts';
@@ -36,7 +36,7 @@ export interface TransactionalResult {
   messageId: string;
   from: string;
   totalRecipients: number;
-  recipients: ResultRecipient<'sent' | 'scheduled'>[];
+  recipients: (ResultRecipient<'sent' | 'scheduled'> | RefusedRecipient)[];
   status: 'sent' | 'scheduled';
   /** ISO 8601; present if it is in the future. */
   scheduledAt?: string;
@@ -48,7 +48,7 @@ export interface MarketingResult {
   status: 'queued';
   from: string;
   totalRecipients: number;
-  recipients: ResultRecipient<'queued'>[];
+  recipients: (ResultRecipient<'queued'> | RefusedRecipient)[];
 }
 
 export type SendResult = TransactionalResult | MarketingResult;
@@ -58,6 +58,16 @@ interface ResultRecipient<Status> {
   status: Status;
   role: string;
   messageId: string;
+}
+
+/** A recipient that was skipped. */
+interface RefusedRecipient {
+  email: string;
+  status: 'refused';
+  role: string;
+  messageId?: undefined;
+  code: string;
+  reason: string;
 }
 
 interface Copy {
@@ -92,7 +102,7 @@ export const PRIORITY_OF_STREAM: Record<Stream, QueuePriority> = {
 
 /**
  * Assigns the ids of copies and job and builds the response; stores nothing. The contents are separate, so that the
- * draft does not keep them in memory. `now`: epoch ms, the Date of the mail.
+ * draft does not keep them in memory. `now`: epoch ms, the Date of the mail. `skipped`: recipients that are only in the response.
  */
 export function createDraft(
   sender: Sender,
@@ -100,6 +110,7 @@ export function createDraft(
   { domain, rendered, inOtherLanguages, list }: Checked,
   ids: Ids,
   now: number,
+  skipped: readonly SkippedRecipient[] = [],
 ): { draft: Draft; contents: MessageContent[] } {
   const isSeparate = sender.useCase === 'mk';
   const copies = send.recipients.map(
@@ -137,8 +148,8 @@ export function createDraft(
   const dueAt = Math.max(now, send.scheduledAt ?? now);
   const data =
     jobId === null
-      ? transactionalResult(send, copies, dueAt > now ? dueAt : null)
-      : marketingResult(send, copies, jobId, dueAt > now);
+      ? transactionalResult(send, copies, skipped, dueAt > now ? dueAt : null)
+      : marketingResult(send, copies, skipped, jobId, dueAt > now);
   const { campaignId, groupId, from, trackClicks, trackOpens, labels } = send;
   const essential = isExempt(sender, send);
   const fields = { campaignId, groupId, from, trackClicks, trackOpens, essential, labels };
@@ -150,6 +161,7 @@ export function createDraft(
 function transactionalResult(
   send: ParsedSend,
   copies: Copy[],
+  skipped: readonly SkippedRecipient[],
   scheduledAt: number | null,
 ): TransactionalResult {
   const status = scheduledAt === null ? 'sent' : 'scheduled';
@@ -159,21 +171,38 @@ function transactionalResult(
     }`,
     messageId: copies[0]?.messageId ?? '',
     from: send.fromAsGiven,
-    totalRecipients: copies.length,
-    recipients: copies.map(({ recipient, messageId }) => ({
-      email: recipient.mailbox.address,
-      status,
-      role: recipient.role,
-      messageId,
-    })),
+    totalRecipients: copies.length + skipped.length,
+    recipients: [
+      ...copies.map(
+        ({ recipient, messageId }) =>
+          ({
+            email: recipient.mailbox.address,
+            status,
+            role: recipient.role,
+            messageId,
+          }) as const,
+      ),
+      ...refusedRecipients(skipped),
+    ],
     status,
     ...(scheduledAt === null ? {} : { scheduledAt: iso(scheduledAt) }),
   };
 }
 
+function refusedRecipients(skipped: readonly SkippedRecipient[]): RefusedRecipient[] {
+  return skipped.map(({ mailbox, role, code, reason }) => ({
+    email: mailbox.address,
+    status: 'refused',
+    role,
+    code,
+    reason,
+  }));
+}
+
 function marketingResult(
   send: ParsedSend,
   copies: Copy[],
+  skipped: readonly SkippedRecipient[],
   jobId: string,
   isScheduled: boolean,
 ): MarketingResult {
@@ -182,13 +211,19 @@ function marketingResult(
     jobId,
     status: 'queued',
     from: send.fromAsGiven,
-    totalRecipients: copies.length,
-    recipients: copies.map(({ recipient, messageId }) => ({
-      email: recipient.mailbox.address,
-      status: 'queued',
-      role: recipient.role,
-      messageId,
-    })),
+    totalRecipients: copies.length + skipped.length,
+    recipients: [
+      ...copies.map(
+        ({ recipient, messageId }) =>
+          ({
+            email: recipient.mailbox.address,
+            status: 'queued',
+            role: recipient.role,
+            messageId,
+          }) as const,
+      ),
+      ...refusedRecipients(skipped),
+    ],
   };
 }
 

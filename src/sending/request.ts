@@ -3,7 +3,14 @@ import { INEXACT, inexactPath } from '../core/exact-numbers.ts';
 import { invalid, isRefusal, type Refusal, type RefusalDetail, refuse, shortened } from '../core/refusal.ts';
 import { domainOf, parseMailbox, parseMailboxList } from '../mail/address.ts';
 import { BULK_FIELDS } from '../mail/compose.ts';
-import { type Alternative, type Attachment, CONTENT_ID, type Mailbox, MEDIA_TYPE } from '../mail/content.ts';
+import {
+  type Alternative,
+  type Attachment,
+  CONTENT_ID,
+  type Mailbox,
+  MEDIA_TYPE,
+  type ReplyTo,
+} from '../mail/content.ts';
 import { isUrlList } from '../mail/headers.ts';
 import { isServiceVariable } from '../mail/template.ts';
 import { textFault } from '../mail/text-fault.ts';
@@ -26,7 +33,7 @@ export interface MailRequest {
   text?: string | undefined;
   /** Of subject, html and text; default: simple. A template has its own. */
   syntax?: 'simple' | 'liquid' | undefined;
-  replyTo?: string | undefined;
+  replyTo?: string | string[] | undefined;
   templateVariables?: Record<string, unknown> | undefined;
   enableClickTracking?: boolean | undefined;
   enableOpenTracking?: boolean | undefined;
@@ -50,6 +57,8 @@ export interface SendRequest extends MailRequest {
   essential?: boolean | undefined;
   /** Further alternatives of the body. Only for mail submitted over SMTP, like `messageId`. */
   alternatives?: Alternative[] | undefined;
+  /** Whether a refused recipient refuses the request, the default, or is skipped. */
+  onRefused?: 'refuse' | 'skip' | undefined;
   /** Without angle brackets. */
   messageId?: string | undefined;
   /** The To and Cc fields, where they name others than the recipients. Only for transactional mail submitted over SMTP. */
@@ -73,7 +82,7 @@ export interface Recipient {
 export interface ParsedMail {
   from: Mailbox;
   fromDomain: string;
-  replyTo: Mailbox | null;
+  replyTo: ReplyTo | null;
   source: TemplateSource;
   variables: Record<string, unknown>;
   trackClicks: boolean;
@@ -153,7 +162,7 @@ export function parseSend(
 /** Parses the part of a request that does not depend on the recipients; null after a fault in `from`. */
 export function parseMail(request: MailRequest, now: number, fault: Fault): ParsedMail | null {
   const from = oneMailbox('from', request.from, fault);
-  const replyTo = request.replyTo === undefined ? null : oneMailbox('replyTo', request.replyTo, fault);
+  const replyTo = parseReplyTo(request.replyTo ?? [], fault);
   const source = parseSource(request, fault);
   const variables = request.templateVariables ?? {};
   checkVariables(variables, fault);
@@ -243,6 +252,20 @@ function oneMailbox(field: string, text: string, fault: Fault): Mailbox | null {
   if (typeof mailbox !== 'string') return mailbox;
   fault(field, mailbox);
   return null;
+}
+
+/** Addresses of Reply-To. */
+export const MAX_REPLY_TO = 10;
+
+function parseReplyTo(value: string | string[], fault: Fault): ReplyTo | null {
+  if (typeof value === 'string') return oneMailbox('replyTo', value, fault);
+  if (value.length > MAX_REPLY_TO) fault('replyTo', `must have at most ${MAX_REPLY_TO} entries`);
+  const mailboxes = value
+    .slice(0, MAX_REPLY_TO)
+    .map((text, index) => oneMailbox(`replyTo[${index}]`, text, fault))
+    .filter((mailbox) => mailbox !== null);
+  const [first = null, ...others] = mailboxes;
+  return others.length === 0 ? first : mailboxes;
 }
 
 function parseRecipients(request: SendRequest, maxRecipients: number, fault: Fault): Recipient[] {

@@ -46,14 +46,12 @@ export function submissionRequest(
   const [from, ...otherFrom] = mail.from;
   if (from === undefined) return invalid('From', 'is required');
   if (otherFrom.length > 0) return invalid('From', 'must have one address');
-  if (mail.replyTo.length > 1) return invalid('Reply-To', 'must have one address');
-  const [replyTo] = mail.replyTo;
   const { idempotencyKey, ...requested } = controls;
   const body: SendRequest = {
     ...requested,
     ...recipientsByRole(mail, envelope, useCase),
     from: formatMailbox(from),
-    ...(replyTo === undefined ? {} : { replyTo: formatMailbox(replyTo) }),
+    ...(mail.replyTo.length === 0 ? {} : { replyTo: mail.replyTo.map(formatMailbox) }),
     // Subject and body may be missing (RFC 5322 §3.6): scanners send files alone. A send without HTML needs a text that is
     // not empty.
     subject: mail.subject,

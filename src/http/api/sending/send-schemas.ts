@@ -1,10 +1,12 @@
 import * as z from 'zod';
+import { RECIPIENT_REFUSAL_REASONS, RECIPIENT_REFUSALS } from '../../../events/event-types.ts';
 import {
   CALENDAR_METHODS,
   MAX_ATTACHMENTS,
   MAX_HEADERS,
   MAX_METADATA_BYTES,
   MAX_RECIPIENTS,
+  MAX_REPLY_TO,
   MAX_TAG_LENGTH,
   MAX_TAGS,
 } from '../../../sending/request.ts';
@@ -98,6 +100,13 @@ export const singleSendFields = {
   essential: singleOnly,
 };
 
+const onRefused = z
+  .enum(['refuse', 'skip'])
+  .optional()
+  .describe(
+    'What a recipient does who is suppressed, unsubscribed or without consent: refuses the request, the default, or is skipped while others are sent to.',
+  );
+
 /** The fields of both streams. */
 export const commonSendFields = {
   from: z.string().meta({
@@ -139,7 +148,13 @@ export const commonSendFields = {
         'A stored template in place of subject, html and text. `subject` overrides that of the template.',
     })
     .optional(),
-  replyTo: z.string().optional(),
+  replyTo: z
+    .union(
+      [z.string(), atMost(z.array(z.string()), MAX_REPLY_TO)],
+      'must be an address or an array of addresses',
+    )
+    .optional()
+    .describe(`Plain or with display name: one address, or an array of at most ${MAX_REPLY_TO}.`),
   headers: atMost(z.record(z.string(), z.string()), MAX_HEADERS)
     .optional()
     .describe('Custom header fields, at most 50 and 8 KiB in total.'),
@@ -186,6 +201,7 @@ export const transactionalBody = z
       .transform((time) => time ?? undefined)
       .optional(),
     subscriptionGroupId: marketingOnly,
+    onRefused,
   })
   .superRefine(({ to, cc, bcc }, context) => {
     const others = [...(isGiven(to) ? ['"to"'] : []), ...(isGiven(cc) ? ['"cc"'] : [])];
@@ -226,6 +242,7 @@ export const marketingBody = z
       .optional()
       .describe('The campaign in whose analytics the message counts.'),
     scheduledAt: scheduledTime.optional(),
+    onRefused,
   })
   .meta({ id: 'MarketingSendInput' });
 
@@ -233,9 +250,11 @@ const recipients = <Status extends string>(...statuses: [Status, ...Status[]]) =
   z.array(
     z.object({
       email: z.string(),
-      status: z.literal(statuses),
+      status: z.enum([...statuses, 'refused']),
       role: z.enum(['to', 'cc', 'bcc']),
-      messageId: z.string(),
+      messageId: z.string().optional().describe('Absent for a refused recipient, who was skipped.'),
+      code: z.enum(RECIPIENT_REFUSALS).optional().describe('Why the recipient was refused.'),
+      reason: z.enum(RECIPIENT_REFUSAL_REASONS).optional(),
     }),
   );
 
