@@ -24,6 +24,7 @@ import {
   listenOrOff,
   live,
   ms,
+  parseListen,
   path,
   port,
   publicTls,
@@ -392,6 +393,21 @@ export const configSchema = z.strictObject({
     bytesPerSecond: restart(
       z.int().min(1_048_576).default(67_108_864),
       'Rate at which a backup reads the database, in bytes per second, so that sends are not delayed.',
+    ),
+  }),
+  checks: section({
+    spamassassin: live(
+      z
+        .string()
+        .refine((text) => (parseListen(text)?.port ?? 0) > 0, 'must be "host:port" such as "127.0.0.1:783"')
+        .optional(),
+      'The spamd of SpamAssassin ("host:port") that judges content before it is sent, when a person requests it.',
+      'none',
+    ),
+    rspamd: live(
+      httpUrl.refine(isBaseUrl, 'must not have a user name, a query ("?") or a fragment ("#")').optional(),
+      'The same with Rspamd: address of a worker that answers /checkv2, such as "http://127.0.0.1:11333".',
+      'none',
     ),
   }),
   standby: section({

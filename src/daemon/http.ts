@@ -28,6 +28,7 @@ import { createHttpServer } from '../http/server.ts';
 import { registerListenerCertificates } from '../smtp/certificate.ts';
 import type { SmtpListener } from '../smtp/listener.ts';
 import { createLinkChecks } from '../templates/checks/link-checks.ts';
+import { createSpamFilters } from '../templates/checks/spam-filters.ts';
 import type { DaemonBackups } from './backups.ts';
 import { GRACE_MS, logListener } from './context.ts';
 import type { DaemonDelivery } from './delivery.ts';
@@ -130,10 +131,17 @@ export async function startHttp(base: DaemonBase, parts: HttpParts) {
     isOwnHost: (host) => linkHosts.statusOf(host) !== null,
   });
   onStop(() => linkChecks.close());
+  const spamFilters = createSpamFilters({
+    ...base,
+    resolver: parts.resolver,
+    userAgent: `Postrider/${programVersion()}`,
+  });
+  onStop(() => spamFilters.close());
   const routes = apiRoutes(base, {
     ...parts,
     doctor,
     linkChecks,
+    spamFilters,
     backups: backups.schedule,
     storageRefusal: parts.pressure.storageRefusal,
     firstOutcome: delivery.firstOutcome,

@@ -166,6 +166,10 @@ export interface Check<Id extends string = string> {
   where?: string[];
   /** Faults; of what is in order, what was checked. */
   count: number;
+  /** Of a spam filter: its points, those from which a message is spam, and the rules that apply. */
+  score?: number;
+  threshold?: number;
+  rules?: { name: string; points: number; description: string }[];
 }
 
 /** The parts of a preview that are checked. */

@@ -340,7 +340,7 @@ describe('Campaigns', () => {
     ])
       await checks.getByText(text).waitFor();
     expect(await checks.locator('li.bad, li.warn').count()).toBe(10);
-    await page.getByRole('button', { name: 'Check links and images again' }).press('Enter');
+    await page.getByRole('button', { name: 'Check again' }).press('Enter');
     await checks.getByText('Links to pages that do not exist').waitFor();
     // The checks cause no violation of the policy of the page.
     expect(consoleErrors.filter((text) => !text.includes('/console/previews/'))).toEqual([]);

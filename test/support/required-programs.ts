@@ -35,6 +35,7 @@ export type Program =
   | 'python3'
   | 'terminal'
   | 'spamassassin'
+  | 'spamd'
   | 'rspamd'
   | 'systemd-notify'
   | 'systemd-analyze'
@@ -138,6 +139,7 @@ const FAULTS: Record<Program, () => string | null> = {
   python3: () => findPrograms('Python', ['python3']),
   terminal: () => findPrograms('script (package bsdutils)', ['script']) ?? noTerminal(),
   spamassassin: () => findPrograms('SpamAssassin (package spamassassin)', ['spamassassin']),
+  spamd: () => findPrograms('spamd (package spamd)', ['spamd']),
   rspamd: () => findPrograms('Rspamd (package rspamd)', ['rspamd']),
   'systemd-notify': () => findPrograms('systemd-notify (package systemd)', ['systemd-notify']),
   'systemd-analyze': () => findPrograms('systemd-analyze (package systemd)', ['systemd-analyze']),

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startChild } from './child.ts';
@@ -80,7 +81,50 @@ export async function checkWithSpamAssassin(mail: Buffer): Promise<SpamFilterRes
   }
 }
 
+export interface Spamd {
+  /** `host:port`. */
+  address: string;
+  stop(): Promise<void>;
+}
+
+/** Starts spamd with local tests only and without trained data. */
+export async function startSpamd(): Promise<Spamd> {
+  const home = await mkdtemp(join(tmpdir(), 'postrider-spamd-'));
+  // Started by root, it runs as nobody.
+  await chmod(home, 0o755);
+  const port = await freePort();
+  const options = ['--listen=127.0.0.1', `--port=${port}`, '--local', '--nouser-config', '--max-children=1'];
+  const settings = ['use_bayes 0', 'use_auto_welcomelist 0', 'dns_available no'];
+  const child = startChild(
+    findProgram('spamd') ?? 'spamd',
+    [...options, `--helper-home-dir=${home}`, ...settings.map((setting) => `--cf=${setting}`)],
+    { env: { ...process.env, HOME: home, LC_ALL: 'C' } },
+  );
+  const stop = async () => {
+    if (child.running) await child.kill('SIGTERM');
+    await rm(home, { recursive: true, force: true });
+  };
+  try {
+    await eventually('spamd to listen', async () => {
+      if (!child.running) throw new Error(`spamd ended: ${child.output}`);
+      return new Promise<boolean>((resolve) => {
+        const socket = connect(port, '127.0.0.1', () => {
+          socket.end('PING SPAMC/1.5\r\n\r\n');
+          resolve(true);
+        });
+        socket.on('error', () => resolve(false));
+        socket.resume();
+      });
+    });
+  } catch (error) {
+    await stop();
+    throw new Error(`spamd does not start: ${child.output}`, { cause: error });
+  }
+  return { address: `127.0.0.1:${port}`, stop };
+}
+
 export interface Rspamd {
+  url: string;
   check(mail: Buffer, message: SinkMessage): Promise<SpamFilterResult>;
   stop(): Promise<void>;
 }
@@ -156,6 +200,7 @@ export async function startRspamd({ dns }: { dns: string }): Promise<Rspamd> {
     throw new Error(`rspamd does not start: ${child.output}`, { cause: error });
   }
   return {
+    url,
     check: async (mail, message) => {
       const headers = {
         IP: PUBLIC_ADDRESS,

@@ -29,6 +29,7 @@ import type { Context } from '../../store/context.ts';
 import { NO_ACCOUNT } from '../../store/readers/reads.ts';
 import { createSuppressionList } from '../../suppression/list.ts';
 import type { LinkChecks } from '../../templates/checks/link-checks.ts';
+import type { SpamFilters } from '../../templates/checks/spam-filters.ts';
 import { createComplianceTemplates } from '../../templates/compliance-templates.ts';
 import { createPartials } from '../../templates/partials.ts';
 import { createTemplates } from '../../templates/templates.ts';
@@ -106,6 +107,7 @@ export interface ApiServices extends SendServices {
   campaignSending: CampaignSending;
   threads: TemplateThreads;
   linkChecks: Pick<LinkChecks, 'check'>;
+  spamFilters: Pick<SpamFilters, 'check'>;
   sequences: Sequences;
   media: Media;
   delivery: Pick<Delivery, 'announce' | 'firstOutcome' | 'controls' | 'waits' | 'readAgain'>;

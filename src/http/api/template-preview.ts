@@ -11,6 +11,7 @@ import { renderLiquidContent } from '../../sending/render/render-liquid.ts';
 import { checkValues, collectFaults } from '../../sending/request.ts';
 import type { Context } from '../../store/context.ts';
 import type { LinkChecks } from '../../templates/checks/link-checks.ts';
+import type { SpamFilters } from '../../templates/checks/spam-filters.ts';
 import { compileMjml, readLiquid } from '../../templates/liquid.ts';
 import { withPartials } from '../../templates/partials.ts';
 import { MAX_PREVIEW, renderPreviewInSteps } from '../../templates/preview.ts';
@@ -35,6 +36,15 @@ const contentCheck = z
     message: z.string().describe('What is wrong and what to do about it, or what is in order.'),
     where: z.array(z.string()).optional().describe('What is meant, such as addresses: at most three.'),
     count: z.int().describe('Faults, or what was checked.'),
+    score: z.number().optional().describe('Points of a spam filter.'),
+    threshold: z
+      .number()
+      .optional()
+      .describe('Points from which SpamAssassin marks messages as spam, and Rspamd rejects them.'),
+    rules: z
+      .array(z.object({ name: z.string(), points: z.number(), description: z.string() }))
+      .optional()
+      .describe('Its rules that apply, at most 30, the most points first.'),
   })
   .meta({ id: 'ContentCheck' });
 
@@ -75,7 +85,13 @@ export function templatePreviewRoutes(
     contacts,
     threads,
     linkChecks,
-  }: { contacts: Pick<Contacts, 'get'>; threads: TemplateThreads; linkChecks: Pick<LinkChecks, 'check'> },
+    spamFilters,
+  }: {
+    contacts: Pick<Contacts, 'get'>;
+    threads: TemplateThreads;
+    linkChecks: Pick<LinkChecks, 'check'>;
+    spamFilters: Pick<SpamFilters, 'check'>;
+  },
 ): Route[] {
   /** The html of MJML in the request; undefined: there is none. */
   async function compiled(accountId: string, mjml: string | null | undefined) {
@@ -139,6 +155,12 @@ export function templatePreviewRoutes(
             .describe(
               'Whether links and images are opened, at most 30 of each, which takes up to 20 s. Not opened are addresses with variables.',
             ),
+          checkSpam: z
+            .boolean()
+            .nullish()
+            .describe(
+              'Whether the spam filters of the settings judge the content, which takes up to 15 s. None: nothing is reported.',
+            ),
         })
         .meta({ id: 'TemplatePreviewInput' }),
       example: {
@@ -196,12 +218,15 @@ export function templatePreviewRoutes(
         const isLiquid = (body.syntax ?? template?.syntax) === 'liquid';
         const liquid = isLiquid ? await rendered(accountId, source, known) : null;
         if (isRefusal(liquid)) return liquid;
+        const addresses = {
+          from: from ?? 'sender@example.com',
+          to: to ?? contact?.email ?? 'recipient@example.com',
+        };
         const preview = await inSlices(
           renderPreviewInSteps(tables, accountId, {
             ...(liquid?.content ?? source),
             syntax: isLiquid ? 'marks' : undefined,
-            from: from ?? 'sender@example.com',
-            to: to ?? contact?.email ?? 'recipient@example.com',
+            ...addresses,
             language: language ?? contact?.language ?? null,
             values: known,
           }),
@@ -209,14 +234,21 @@ export function templatePreviewRoutes(
         );
         const shown = liquid === null ? preview : { ...preview, missing: liquid.missing };
         const checked = await inSlices(checkContentInSteps(shown), accountId);
-        const opened =
+        const onRequest = await Promise.all([
           body.checkLinks === true
-            ? await linkChecks.check(accountId, {
+            ? linkChecks.check(accountId, { html: shown.html, source: liquid?.written ?? source.html })
+            : [],
+          body.checkSpam === true
+            ? spamFilters.check(accountId, {
+                ...addresses,
+                subject: shown.subject,
                 html: shown.html,
-                source: liquid?.written ?? source.html,
+                text: shown.text,
+                kind: template?.type === 'transactional' ? 'transactional' : 'marketing',
               })
-            : [];
-        return { ...shown, ...checked, checks: [...checked.checks, ...opened] };
+            : [],
+        ]);
+        return { ...shown, ...checked, checks: [...checked.checks, ...onRequest.flat()] };
       },
     }),
   ];

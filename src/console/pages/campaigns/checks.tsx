@@ -20,6 +20,8 @@ interface Entry {
   text: string;
   /** Where it is mended. */
   link?: { address: string; name: string };
+  /** Of a spam filter. */
+  rules?: NonNullable<ContentCheck['rules']>;
 }
 
 interface ChecksProps {
@@ -37,7 +39,7 @@ export function Checks({ choices, rendered, domains, audience, step }: ChecksPro
   const { t } = texts;
   const { href } = useNavigation();
   const { templateId, from = '', scheduledAt } = choices;
-  const opened = useOpenedAddresses(choices, rendered);
+  const requested = useChecksOnRequest(choices, rendered);
   const template =
     templateId === undefined
       ? { address: step('content'), name: t('campaigns.step.content') }
@@ -51,7 +53,7 @@ export function Checks({ choices, rendered, domains, audience, step }: ChecksPro
     ...(templateId === undefined
       ? [{ kind: 'bad' as const, text: t('check.noTemplate'), link: template }]
       : []),
-    ...[...(rendered?.preview.checks ?? []), ...(opened.checks ?? [])].map((each) =>
+    ...[...(rendered?.preview.checks ?? []), ...(requested.checks ?? [])].map((each) =>
       ofContent(each, template, step('content'), texts),
     ),
   ];
@@ -60,7 +62,7 @@ export function Checks({ choices, rendered, domains, audience, step }: ChecksPro
   const isReading =
     (rendered === null && templateId !== undefined) ||
     (hasAudience(choices) && audience.value === null && audience.error === null);
-  const isOpening = templateId !== undefined && opened.checks === null && opened.error === null;
+  const isRequesting = templateId !== undefined && requested.checks === null && requested.error === null;
   return (
     <Card
       title={t('campaigns.checks')}
@@ -68,7 +70,7 @@ export function Checks({ choices, rendered, domains, audience, step }: ChecksPro
         <span role="status" class="small">
           {isReading
             ? t('app.loading')
-            : isOpening
+            : isRequesting
               ? t('check.opening')
               : problems.length === 0
                 ? t('campaigns.checks.ok')
@@ -86,16 +88,31 @@ export function Checks({ choices, rendered, domains, audience, step }: ChecksPro
                 <a href={entry.link.address}>{entry.link.name}</a>
               </>
             )}
+            {entry.rules !== undefined && entry.rules.length > 0 && <Rules rules={entry.rules} />}
           </Check>
         ))}
       </ul>
-      {opened.error !== null && <Failure error={opened.error} />}
+      {requested.error !== null && <Failure error={requested.error} />}
       {templateId !== undefined && (
         <div class="card-body actions">
-          <Button label={t('check.again')} isBusy={isOpening} onClick={opened.again} />
+          <Button label={t('check.again')} isBusy={isRequesting} onClick={requested.again} />
         </div>
       )}
     </Card>
+  );
+}
+
+function Rules({ rules }: Required<Pick<Entry, 'rules'>>) {
+  const { t, number } = useTexts();
+  return (
+    <details>
+      <summary>{t('check.spamRules')}</summary>
+      {rules.map(({ name, points, description }) => (
+        <p class="small" key={name}>
+          {number(points)} {name} {description}
+        </p>
+      ))}
+    </details>
   );
 }
 
@@ -108,10 +125,13 @@ const ON_REQUEST: ReadonlySet<string> = new Set([
   'imagesGone',
   'imagesUnreachable',
   'imagesLarge',
+  'spamassassin',
+  'rspamd',
+  'spamUnavailable',
 ]);
 
-/** What opening the links and images shows; null: it is not known yet. It runs once for the content that is shown. */
-function useOpenedAddresses({ templateId, subject }: Choices, rendered: RenderedMail | null) {
+/** What the checks on request show; null: it is not known yet. They run once for the content that is shown. */
+function useChecksOnRequest({ templateId, subject, from }: Choices, rendered: RenderedMail | null) {
   const { accountId } = useMember();
   const [checks, setChecks] = useState<ContentCheck[] | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
@@ -122,7 +142,13 @@ function useOpenedAddresses({ templateId, subject }: Choices, rendered: Rendered
     const abort = new AbortController();
     setChecks(null);
     setError(null);
-    const body = { templateId, subject: subject ?? null, checkLinks: true };
+    const body = {
+      templateId,
+      subject: subject ?? null,
+      from: senderAddress(from ?? ''),
+      checkLinks: true,
+      checkSpam: true,
+    };
     operate('post', '/web-setup/templates/preview', { account: accountId, body, signal: abort.signal }).then(
       (preview) => setChecks(preview.checks.filter(({ id }) => ON_REQUEST.has(id))),
       (failure: unknown) => {
@@ -132,7 +158,7 @@ function useOpenedAddresses({ templateId, subject }: Choices, rendered: Rendered
       },
     );
     return () => abort.abort();
-  }, [templateId, subject, content, accountId, round]);
+  }, [templateId, subject, from, content, accountId, round]);
   return { checks, error, again: () => setRound((last) => last + 1) };
 }
 
@@ -195,7 +221,7 @@ type ContentCheck = RenderedMail['preview']['checks'][number];
 
 /** What the server says about the content; a check without texts of the console has its sentence. */
 function ofContent(
-  { id, level, message, where = [], count }: ContentCheck,
+  { id, level, message, where = [], count, score, threshold, rules }: ContentCheck,
   template: { address: string; name: string },
   content: string,
   { t, plural, size, number, named }: Texts,
@@ -207,6 +233,8 @@ function ofContent(
     names: where.join(', '),
     size: size(count),
     limit: size(GMAIL_BYTES),
+    score: number(score ?? 0),
+    threshold: number(threshold ?? 0),
   };
   const text = named('check', level === 'ok' ? id : `${id}.bad`, message).replaceAll(
     /\{(\w+)\}/g,
@@ -216,6 +244,7 @@ function ofContent(
   return {
     kind: level,
     text,
+    ...(rules === undefined ? {} : { rules }),
     link: isOfSubject ? { address: content, name: t('campaigns.step.content') } : template,
   };
 }
