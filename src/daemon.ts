@@ -10,7 +10,13 @@ import { startDomains } from './daemon/domains.ts';
 import { createEvents } from './daemon/events.ts';
 import { registerMetrics, startHttp } from './daemon/http.ts';
 import { startPublicPages } from './daemon/public-pages.ts';
-import { listenForMail, startAuthentication, startMx, startSubmission } from './daemon/receiving.ts';
+import {
+  listenForMail,
+  startAuthentication,
+  startInbound,
+  startMx,
+  startSubmission,
+} from './daemon/receiving.ts';
 import { startSending } from './daemon/sending.ts';
 import { startStorage } from './daemon/storage.ts';
 import { type ConfigurableResolver, createResolver, type Resolver } from './dns/resolver.ts';
@@ -47,19 +53,25 @@ export async function startDaemon(config: Config, env: DaemonEnv) {
     const accounts = createAccounts({ tables, writer, clock, ids });
     const domains = await startDomains(base, { resolver, recorder, limits });
     const audience = startAudience(base, { recorder, limits });
+    const inbound = startInbound(base, {
+      resolver,
+      recorder,
+      limits,
+      publicUrl: () => pages.publicPages.url(),
+    });
     // Before the first delivery: links in messages must work.
-    const pages = await startPublicPages(base, { ...events, resolver, audience });
+    const pages = await startPublicPages(base, { ...events, resolver, audience, inbound });
     const publicUrl = pages.publicPages.url();
     const deliveries = startDelivery(base, { resolver, recorder, domains, publicUrl });
     const { delivery } = deliveries;
     const sending = await startSending(base, { resolver, ...events, limits, audience, delivery, publicUrl });
     const { storageRefusal } = sending.pressure;
     pages.setSending({ accept: sending.acceptance.accept, storageRefusal, threads: sending.threads });
-    const mx = await startMx(base, { ...pages, ...sending, resolver, recorder });
+    const mx = await startMx(base, { ...pages, ...sending, resolver, recorder, inbound });
     registerMetrics(base, deliveries);
     const authentication = startAuthentication(base);
     const submission = await startSubmission(base, { ...authentication, ...sending });
-    const parts = { ...events, ...pages, ...deliveries, ...sending, backups, domains, audience };
+    const parts = { ...events, ...pages, ...deliveries, ...sending, backups, domains, audience, inbound };
     const http = await startHttp(base, {
       ...parts,
       ...authentication,

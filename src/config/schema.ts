@@ -136,7 +136,10 @@ export const configSchema = z.strictObject({
       z.array(hostName).default(['yahoo.com', 'hotmail.com', 'validity.com', 'senderscore.net']),
       "Domains whose signed complaints are trusted for every recipient: operators of feedback loops that you are enrolled in. Complaints of other senders are trusted only from the recipient's own provider.",
     ),
-    mailBytes: restart(count.default(20_971_520), 'Maximum size of a received message, in bytes.'),
+    mailBytes: restart(
+      count.default(36_700_160),
+      'Maximum size of a received message, in bytes: 35 MiB for attachments of 25 MB.',
+    ),
     connections: restart(count.default(1000), 'Concurrent connections.'),
     connectionsPerAddress: smtpConnectionsPerAddress(30),
   }),
@@ -332,6 +335,7 @@ export const configSchema = z.strictObject({
     ),
     bodyDays: live(count.default(7), 'Days until message bodies are deleted after the final state.'),
     eventDays: live(count.default(90), 'Days until events and message records are deleted.'),
+    inboundDays: live(count.default(30), 'Days until inbound mail of accounts is deleted.'),
     idempotencyHours: restart(count.default(24), 'Hours for which an Idempotency-Key is stored.'),
     account: section({
       domains: live(quota.default(100), 'Domains of an account without an individual limit.'),

@@ -27,7 +27,9 @@ export type IdKind =
   | 'view'
   | 'media'
   | 'partial'
-  | 'limit';
+  | 'limit'
+  | 'route'
+  | 'inb';
 
 /**
  * Creates all public ids. Form: `<kind>_<epoch ms>_<12 lower-case base-36 characters>`; ids of accounts have no time.

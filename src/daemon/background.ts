@@ -1,6 +1,7 @@
 import type { Audience } from '../audience/service.ts';
 import type { Domains } from '../domains/service.ts';
 import { createRetention, registerRetentionMetrics } from '../events/retention.ts';
+import type { Inbound } from '../inbound/inbound.ts';
 import { createFailureNotices } from '../notices/failure-notices.ts';
 import type { DaemonBackups } from './backups.ts';
 import type { DaemonDelivery } from './delivery.ts';
@@ -15,6 +16,7 @@ interface BackgroundParts
   backups: DaemonBackups;
   domains: Domains;
   audience: Audience;
+  inbound: Inbound;
 }
 
 /**
@@ -50,6 +52,7 @@ export function startBackground(base: DaemonBase, parts: BackgroundParts): void 
   parts.holds.start();
   parts.campaignRunner.start();
   parts.sequenceRunner.start();
+  parts.inbound.background.start();
   parts.webhookSender.start();
   notices.start();
 }

@@ -25,6 +25,7 @@ import { createProbe, instanceRoute, readiness, readinessChecks, registerReadine
 import { createOperatorSocket } from '../http/operator-socket.ts';
 import { pageKeysOf } from '../http/page-keys.ts';
 import { createHttpServer } from '../http/server.ts';
+import type { Inbound } from '../inbound/inbound.ts';
 import { registerListenerCertificates } from '../smtp/certificate.ts';
 import type { SmtpListener } from '../smtp/listener.ts';
 import { createLinkChecks } from '../templates/checks/link-checks.ts';
@@ -78,6 +79,7 @@ interface HttpParts
   accounts: Accounts;
   domains: Domains;
   audience: Audience;
+  inbound: Inbound;
   mx: SmtpListener | null;
   submission: SmtpListener | null;
 }

@@ -9,6 +9,7 @@ import { createLinkHosts } from '../domains/platform/link-hosts.ts';
 import { platformOf } from '../domains/platform/platform.ts';
 import type { OnSuppressionChange, Recorder } from '../events/record.ts';
 import { createPublicPages } from '../http/public/public.ts';
+import type { Inbound } from '../inbound/inbound.ts';
 import { createMediaFiles } from '../media/files.ts';
 import { createMedia } from '../media/media.ts';
 import type { Acceptance } from '../sending/accept.ts';
@@ -30,6 +31,7 @@ interface PublicPagesParts {
   recorder: Recorder;
   onSuppressionChange: OnSuppressionChange;
   audience: Audience;
+  inbound: Inbound;
 }
 
 /** The public pages and what other parts share with them. */
@@ -38,7 +40,7 @@ export type DaemonPublicPages = Awaited<ReturnType<typeof startPublicPages>>;
 /** Starts the public pages and the certificates of their hosts. */
 export async function startPublicPages(
   base: DaemonBase,
-  { resolver, recorder, onSuppressionChange, audience }: PublicPagesParts,
+  { resolver, recorder, onSuppressionChange, audience, inbound }: PublicPagesParts,
 ) {
   const { config, monotonic, log, registry, tables, tokens, onStop } = base;
   const linkHosts = createLinkHosts({ config, tables, monotonic }, resolver);
@@ -84,6 +86,7 @@ export async function startPublicPages(
     recorder,
     tokens,
     mediaFiles,
+    inboundFile: inbound.linked,
     unsubscribing,
     onSuppressionChange,
     isCustomerHost: (host) => linkHosts.statusOf(host) === 'proven',

@@ -1,16 +1,19 @@
 import { Counter } from 'prom-client';
 import { createAuthenticator } from '../accounts/authenticate.ts';
 import { createKeyUses } from '../accounts/keys.ts';
+import type { AccountLimits } from '../accounts/limits.ts';
 import { createFailureLimits, createRateLimits } from '../accounts/rate-limits.ts';
 import type { Log } from '../core/log.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import type { Recorder } from '../events/record.ts';
+import { createInbound, type Inbound } from '../inbound/inbound.ts';
 import { sentMailOf } from '../mail/sent-mail.ts';
 import { rateLimitsOf } from '../reload.ts';
 import type { Acceptance } from '../sending/accept.ts';
 import type { Pressure } from '../sending/pressure.ts';
 import type { SmtpListener } from '../smtp/listener.ts';
 import { createMx } from '../smtp/mx/mx.ts';
+import { createInboundParser } from '../smtp/parser/inbound-parser.ts';
 import { createSubmission } from '../smtp/submission/submission.ts';
 import type { Unsubscribing } from '../suppression/unsubscribe.ts';
 import { GRACE_MS, logListener } from './context.ts';
@@ -21,12 +24,13 @@ interface MxParts {
   recorder: Recorder;
   unsubscribing: Unsubscribing;
   pressure: Pressure;
+  inbound: Inbound;
 }
 
 /** Creates the MX listener, which does not listen yet; null: it is off. */
 export async function startMx(
   base: DaemonBase,
-  { resolver, recorder, unsubscribing, pressure }: MxParts,
+  { resolver, recorder, unsubscribing, pressure, inbound }: MxParts,
 ): Promise<SmtpListener | null> {
   const { config, registry, tokens, onStop } = base;
   const mailIn = new Counter({
@@ -40,6 +44,7 @@ export async function startMx(
     recorder,
     tokens,
     resolver,
+    inbound: inbound.reception,
     isDiskLow: pressure.isDiskLow,
     observe: (purpose, result) => mailIn.inc({ purpose, result }),
     optOut: (tx, message) => {
@@ -49,6 +54,23 @@ export async function startMx(
   });
   onStop(() => mx.close(GRACE_MS));
   return mx;
+}
+
+/** Creates the reception of mail for accounts, whose background work does not run yet. `publicUrl`: called when links are created. */
+export function startInbound(
+  base: DaemonBase,
+  {
+    resolver,
+    recorder,
+    limits,
+    publicUrl,
+  }: { resolver: Resolver; recorder: Recorder; limits: AccountLimits; publicUrl(): string },
+): Inbound {
+  const { config, log, tokens, onStop } = base;
+  const parser = createInboundParser(log, config.hostname);
+  const inbound = createInbound(base, { recorder, resolver, tokens, limits, parser, publicUrl });
+  onStop(() => inbound.background.stop());
+  return inbound;
 }
 
 /** Authentication and rate limits, shared by submission and API. */

@@ -39,6 +39,15 @@ export function fieldsAfterErasure(json: string): string {
   );
 }
 
+/** The fields of an event about received mail, without what its author wrote; null: the event is of another kind. */
+export function receivedAfterErasure(
+  fields: Record<string, unknown>,
+  identifier: string,
+): Record<string, unknown> | null {
+  if (!('inboundId' in fields)) return null;
+  return { ...fields, from: identifier, to: [], sender: '', subject: '', text: '', attachments: [] };
+}
+
 /** Empty if the link cannot be parsed. */
 function originOf(url: string): string {
   return URL.canParse(url) ? new URL(url).origin : '';

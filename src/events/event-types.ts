@@ -4,6 +4,7 @@ import { BOUNCE_CLASSES } from '../mail/classify/rules.ts';
 import type { CampaignCount } from '../store/campaigns/campaign-counts.ts';
 import { OPT_OUT_METHODS } from '../store/contacts/consent.ts';
 import type { DomainStatus, SendingStop } from '../store/domains/domains.ts';
+import { AUTOMATIC_KINDS } from '../store/inbound/inbound-mails.ts';
 import type { MessageStatus } from '../store/messages/messages.ts';
 import { RATE_SIGNALS } from '../store/sending-limits.ts';
 import { SUPPRESSION_REASONS, SUPPRESSION_STREAMS } from '../store/suppressions.ts';
@@ -407,6 +408,31 @@ export const RATE_FIGURES = z
 /** The rate because of which sending was limited. */
 export type RateFigures = z.output<typeof RATE_FIGURES>;
 
+const AUTHENTICATION_STATUS = z
+  .enum(['pass', 'fail', 'softfail', 'neutral', 'none', 'policy', 'temperror', 'permerror'])
+  .meta({ id: 'AuthenticationStatus', description: 'A result of RFC 8601.' });
+/** Whether the sender of an inbound mail is who it states to be. */
+export const INBOUND_AUTHENTICATION = z
+  .object({
+    spf: AUTHENTICATION_STATUS,
+    dkim: AUTHENTICATION_STATUS.describe('`pass` if any signature passes.'),
+    dmarc: AUTHENTICATION_STATUS,
+    arc: AUTHENTICATION_STATUS,
+    spfDomain: z.string().describe('The domain that SPF was checked for.'),
+    dkimDomains: z.array(z.string()).describe('Domains whose signatures pass.'),
+    dmarcPolicy: z
+      .enum(['none', 'quarantine', 'reject'])
+      .nullable()
+      .describe("The policy of the author's domain; null: none is known."),
+  })
+  .meta({ id: 'InboundAuthentication' });
+export const PARSE_ERRORS = ['too-long', 'failed'] as const;
+export const AUTOMATIC = z.enum(AUTOMATIC_KINDS).nullable().meta({
+  id: 'AutomaticKind',
+  description:
+    'How the mail declares itself: an automatic reply, other generated mail, mail of a list, bulk mail; null: it does not.',
+});
+
 const LIMITED_STREAM = {
   useCase: z.enum(['tx', 'mk']).optional(),
   domain: z.string().optional().describe('Absent: all domains of the account.'),
@@ -466,6 +492,71 @@ export const ACCOUNT_EVENT_TYPES = {
       campaignId: 'campaign_1769860800000_9z1x3c5v7b2n',
       by: 'key_7f3k2m9x0q1z',
       reason: 'Removed all addresses that were older than a year',
+    },
+  },
+  email_received: {
+    description: 'mail came to an inbound route and was parsed',
+    fields: z.object({
+      inboundId: z.string(),
+      routeId: z.string(),
+      contactIdentifier: z
+        .string()
+        .optional()
+        .describe('Of the author; absent when the field From has no address.'),
+      from: z.string().describe('Address of the field From; empty for none.'),
+      to: z.array(z.string()).describe('The recipient that the mail came for.'),
+      sender: z.string().describe('Of the envelope; empty for none.'),
+      subject: z.string(),
+      text: z.string().describe('At most 64 KB; the text of the HTML if there is no text part.'),
+      textCut: z.boolean().describe('Whether `text` is longer.'),
+      attachments: z
+        .array(
+          z.object({
+            name: z.string(),
+            type: z.string(),
+            size: z.int().describe('Bytes.'),
+            url: z.string().describe('Needs no key; valid for 7 days.'),
+          }),
+        )
+        .describe('At most 50.'),
+      size: z.int().describe('Bytes of the whole mail.'),
+      authentication: INBOUND_AUTHENTICATION,
+      inReplyToMessageId: z
+        .string()
+        .nullable()
+        .describe('The message of the account that it answers; null: none was found.'),
+      automatic: AUTOMATIC,
+      loop: z.boolean().describe('The mail passed this server before: do not answer it.'),
+      parseError: z
+        .enum(PARSE_ERRORS)
+        .nullable()
+        .describe('Why there is neither text nor attachments; the source is stored.'),
+    }),
+    example: {
+      inboundId: 'inb_1769860800000_4k6j8h2g5f1d',
+      routeId: 'route_1769860800000_7q9w2e4r6t8y',
+      contactIdentifier: 'email_ae2c0afa556b74f2d501305b54c34910',
+      from: 'grace@example.net',
+      to: ['support@in.example.com'],
+      sender: 'grace@example.net',
+      subject: 'Re: Your order',
+      text: 'Thank you, it arrived.\n',
+      textCut: false,
+      attachments: [],
+      size: 2140,
+      authentication: {
+        spf: 'pass' as const,
+        dkim: 'pass' as const,
+        dmarc: 'pass' as const,
+        arc: 'none' as const,
+        spfDomain: 'example.net',
+        dkimDomains: ['example.net'],
+        dmarcPolicy: 'reject' as const,
+      },
+      inReplyToMessageId: 'msg_1769860800000_2w4e6r8t1y3u',
+      automatic: null,
+      loop: false,
+      parseError: null,
     },
   },
   erasure_requested: {

@@ -16,7 +16,7 @@ interface EventIdentity {
   eventId: string;
   timestamp: string;
   accountId: string;
-  /** Equal to `messageId`. Both are null for an event about a recipient without a message, and absent for one of a domain. */
+  /** Equal to `messageId`. Both are null for an event about a recipient without a message, and absent for one of a domain, and of received mail. */
   emailId?: string | null;
   messageId?: string | null;
   domainId?: string;
@@ -30,7 +30,9 @@ export function presentEvent(row: EventRow): FeedEvent {
     event: row.kind,
     timestamp: iso(row.at),
     accountId: row.account_id,
-    ...(row.kind.startsWith('email_') ? { emailId: row.message_id, messageId: row.message_id } : {}),
+    ...(row.kind.startsWith('email_') && row.kind !== 'email_received'
+      ? { emailId: row.message_id, messageId: row.message_id }
+      : {}),
     ...(row.message_id === null
       ? {}
       : {

@@ -99,10 +99,11 @@ export function createRecorder(
     operatorAccounts?: (tables: Tables) => readonly string[];
   } = {},
 ) {
-  /** Inserts an event, and a delivery for each webhook that subscribes to its kind. */
-  function insert(tables: Tables, event: Omit<NewEvent, 'event_id'>): void {
+  /** Inserts an event, and a delivery for each webhook that subscribes to its kind. `also`: a webhook that has it in any case. */
+  function insert(tables: Tables, event: Omit<NewEvent, 'event_id'>, also: number | null = null): void {
     const eventSeq = tables.events.insert({ event_id: ids.make('evt'), ...event });
-    for (const webhook of tables.webhooks.subscribed(event.account_id, event.kind)) {
+    const subscribed = tables.webhooks.subscribed(event.account_id, event.kind);
+    for (const webhook of also === null ? subscribed : new Set([...subscribed, also])) {
       tables.webhookDeliveries.insert({ webhook, eventSeq, deliveryId: ids.make('whd'), at: event.at });
       onWebhookDue?.(webhook);
     }
@@ -266,6 +267,27 @@ export function createRecorder(
       kind: Kind,
       fields: EventFields[Kind],
     ): void => insertOther(tables, of, kind, JSON.stringify(fields)),
+    /** Records that mail came to a route. `webhookId`: the webhook of the route, which has the event if it is active. */
+    received: (
+      tables: Tables,
+      accountId: string,
+      fields: EventFields['email_received'],
+      webhookId: string | null,
+    ): void => {
+      const webhook = webhookId === null ? null : tables.webhooks.get(accountId, webhookId);
+      insert(
+        tables,
+        {
+          account_id: accountId,
+          kind: 'email_received',
+          at: clock.now(),
+          message_seq: null,
+          domain_id: null,
+          data: JSON.stringify(fields),
+        },
+        webhook?.is_active === 1 ? webhook.number : null,
+      );
+    },
     /** Records an event of the installation for each account of the operator. */
     operator: <Kind extends OperatorEventKind>(
       tables: Tables,

@@ -98,11 +98,11 @@ function deletionStep(kind: PurgedKind, remove: (tx: Tables, rows: number) => nu
  * delete reads a few rows.
  *
  * Starts nothing until `start`. A scheduled pass that fails is logged, and the next one continues; `run` rejects. Each
- * pass reads `limits.bodyDays` and `limits.eventDays` once, at its beginning.
+ * pass reads `limits.bodyDays`, `limits.eventDays` and `limits.inboundDays` once, at its beginning.
  */
 export function createRetention(
   context: Pick<Context, 'clock' | 'log' | 'tables' | 'writer'> & {
-    config: { limits: Pick<Config['limits'], 'bodyDays' | 'eventDays'> };
+    config: { limits: Pick<Config['limits'], 'bodyDays' | 'eventDays' | 'inboundDays'> };
   },
   {
     mayShrink = () => true,
@@ -123,9 +123,14 @@ export function createRetention(
 
   /** The steps of a pass, in their order. */
   function passOf(now: number): PassStep[] {
-    const { bodyDays, eventDays } = config.limits;
+    const { bodyDays, eventDays, inboundDays } = config.limits;
     // Rows that expire are valid until that time, inclusive.
-    const before = { bodies: now - bodyDays * DAY, events: now - eventDays * DAY, expiry: now + 1 };
+    const before = {
+      bodies: now - bodyDays * DAY,
+      events: now - eventDays * DAY,
+      inbound: now - inboundDays * DAY,
+      expiry: now + 1,
+    };
     /** All events before this number are deleted or were skipped. */
     let eventsEnd = 0;
     const { contents, webhookDeliveries } = tables.retention;
@@ -146,11 +151,11 @@ export function createRetention(
             rule.kind,
             0,
             (tx, from, rows) => {
-              const portion = tx.retention[rule.kind].purge({ from, before: before.events, now, rows });
+              const portion = tx.retention[rule.kind].purge({ from, before: before[rule.period], now, rows });
               if (rule.kind === 'events') eventsEnd = portion.next ?? portion.end;
               return portion;
             },
-            () => tables.retention[rule.kind].estimate(before.events),
+            () => tables.retention[rule.kind].estimate(before[rule.period]),
           );
         default:
           return deletionStep(rule.kind, (tx, rows) =>

@@ -59,7 +59,7 @@ export class Reply {
   /** Default: that of the operation. */
   readonly status: number | undefined;
   /** `data` is put into the envelope; `raw` is sent unchanged, such as a stored idempotent response. */
-  readonly content: { data: object } | { raw: string };
+  readonly content: { data: object } | { raw: string | Buffer };
   readonly headers: Record<string, string>;
   /** Of a `raw` body; default: JSON. */
   readonly contentType: string | undefined;
@@ -67,7 +67,7 @@ export class Reply {
   readonly warnings: readonly string[];
 
   constructor(
-    content: { data: object } | { raw: string },
+    content: { data: object } | { raw: string | Buffer },
     {
       status,
       headers = {},
@@ -103,8 +103,8 @@ interface SuccessDescription<Data extends z.ZodType = z.ZodType> {
   description: string;
   data: Data;
   example?: object;
-  /** The other form that the caller may choose: its media type, with an example. */
-  file?: { type: string; example: string };
+  /** The other form that the caller may choose: its media type, with an example. `isOnly`: there is no JSON. */
+  file?: { type: string; example: string; isOnly?: true };
 }
 
 /** What the operations of one resource have in common. */

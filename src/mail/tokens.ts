@@ -31,6 +31,8 @@ export interface AccountTokens {
   openUrl(id: string): string;
   /** Last part of the URL that confirms a sign-up. */
   signUp(signUp: SignUp): string;
+  /** Last part of the URL of a part of a received mail. */
+  file(file: InboundFileLink): string;
   /** Signs the tokens of tracked links; the delivery worker creates them. */
   click: ClickSigner;
 }
@@ -51,6 +53,15 @@ export interface SignUp {
   at: number;
   /** Of the page with the form; null in tokens of version 0.2.0. */
   language: string | null;
+}
+
+/** A part of a received mail whose address needs no key. */
+export interface InboundFileLink {
+  inboundId: string;
+  /** The position of an attachment, from 0, or the source. */
+  part: number | 'raw';
+  /** Until when the link is valid, epoch ms. */
+  until: number;
 }
 
 /** The message of a token, read without a database: the account must be compared with that of the message. */
@@ -79,8 +90,8 @@ export interface ImportedTokenKey {
   key: Buffer;
 }
 
-/** Purposes of the tokens in URLs: `/u/`, `/r/`, `/c/`, `/o/`, `/k/` and `/v/`. */
-const URL_PURPOSES = ['unsubscribe', 'report', 'click', 'open', 'sign-up', 'view'] as const;
+/** Purposes of the tokens in URLs: `/u/`, `/r/`, `/c/`, `/o/`, `/k/`, `/v/` and `/f/`. */
+const URL_PURPOSES = ['unsubscribe', 'report', 'click', 'open', 'sign-up', 'view', 'file'] as const;
 type UrlPurpose = (typeof URL_PURPOSES)[number];
 
 /** Purposes of the tokens in addresses, and what precedes the token. */
@@ -107,7 +118,7 @@ const URL_MAC_LENGTH = 16;
 const ADDRESS_TOKEN_LENGTH = 48;
 /** Longer than the token of any tracked URL. */
 const MAX_URL_TOKEN_LENGTH = 16_384;
-/** Accounts whose keys are in memory; ten keys each. */
+/** Accounts whose keys are in memory; eleven keys each. */
 const MAX_CACHED_ACCOUNTS = 2000;
 const MAC_KEY_LENGTH = 32;
 
@@ -262,6 +273,17 @@ export function createTokens(seal: Pick<Seal, 'derive'>, accounts: TokenAccounts
       const [groupId, email, firstName, lastName, at, language = null] = parts;
       return { groupId, email, firstName, lastName, at, language, isOf: verified.isOf };
     },
+    file: (token: string): (InboundFileLink & Pick<TrackedMessage, 'isOf'>) | null => {
+      const verified = readUrl('file', token);
+      if (verified === null) return null;
+      // Sound: the token is signed, and only `file` of an account creates tokens of this purpose.
+      const [inboundId, part, until] = JSON.parse(verified.payload.toString()) as [
+        string,
+        number | 'raw',
+        number,
+      ];
+      return { inboundId, part, until, isOf: verified.isOf };
+    },
     /** Reads a token of `clickTokens` from a request to `host`. */
     click: (token: string, host: string): Click | null => {
       const verified = readUrl('click', token);
@@ -297,6 +319,7 @@ function accountTokens(tag: Buffer, keys: Keys): AccountTokens {
       const parts = [groupId, email, firstName, lastName, at, ...(language === null ? [] : [language])];
       return url('sign-up', Buffer.from(JSON.stringify(parts)));
     },
+    file: ({ inboundId, part, until }) => url('file', Buffer.from(JSON.stringify([inboundId, part, until]))),
     click: { key: keys.click, head },
   };
 }

@@ -17,6 +17,7 @@ import { TLS_REPORT_POLICY } from './domains/tls-reports.ts';
 import { EGRESS_COUNT_POLICY } from './egress/egress-counts.ts';
 import { EGRESS_HEALTH_POLICY, EGRESS_WARMUP_POLICY } from './egress/egress-health.ts';
 import { IDEMPOTENCY_POLICY } from './idempotency.ts';
+import { INBOUND_MAIL_POLICY, INBOUND_PART_POLICY } from './inbound/inbound-mails.ts';
 import { KEPT_MAIL_POLICY } from './kept-mail.ts';
 import { EVENT_POLICY } from './messages/events.ts';
 import { HOURLY_COUNT_POLICY } from './messages/hourly-counts.ts';
@@ -68,6 +69,8 @@ export const DATA_POLICIES = [
   EGRESS_WARMUP_POLICY,
   EGRESS_HEALTH_POLICY,
   KEPT_MAIL_POLICY,
+  INBOUND_MAIL_POLICY,
+  INBOUND_PART_POLICY,
   DMARC_REPORT_POLICY,
   TLS_REPORT_POLICY,
   IDEMPOTENCY_POLICY,
@@ -153,6 +156,10 @@ export const EXPORT_OF_TABLE: Record<PersonalTable, ExportSection | { omitted: s
   webhook_deliveries: { omitted: 'responses of the own servers of the account to its events' },
   idempotency: { omitted: 'copies of responses for a day' },
   kept_mail: { omitted: 'reports of mail servers, found by their text only; the operator reads them' },
+  inbound_mails: 'events',
+  inbound_parts: {
+    omitted: 'the mail itself, which the person has; GET /web-setup/inbound/{inboundId}/raw returns it',
+  },
   moved_messages: { omitted: 'identifiers of messages that the earlier installation exports' },
   erasures: { omitted: 'exists until an erasure is complete' },
   unclassified_replies: { omitted: 'replies of mail servers, without the recipient' },
@@ -227,6 +234,10 @@ export const OTHER_TABLES = [
   'failure_notices',
   // Counts of examinations.
   'hygiene_runs',
+  // Addresses of the account.
+  'inbound_routes',
+  // Sizes; deleted with the last mail.
+  'inbound_sources',
   // Deleted with the mail.
   'kept_mail_reads',
   // Images that the account has uploaded for its mail.

@@ -23,10 +23,11 @@ export const ERASURE_STEPS = [
   'stored responses',
   'suppressions',
   'kept mail',
+  'inbound mail',
 ] as const;
 export type ErasureStep = (typeof ERASURE_STEPS)[number];
 
-/** Deletion by age. `kind`: in metrics and log records. `period`: `limits.bodyDays` or `limits.eventDays`. */
+/** Deletion by age. `kind`: in metrics and log records. `period`: `limits.bodyDays`, `limits.eventDays` or `limits.inboundDays`. */
 export type RetentionRule =
   | AgedRule
   | TimedRule
@@ -40,7 +41,7 @@ export type RetentionRule =
 export interface AgedRule {
   kind: string;
   rows: 'aged';
-  period: 'events';
+  period: 'events' | 'inbound';
   /** INTEGER PRIMARY KEY. */
   number: string;
   /** Column with epoch ms. */

@@ -36,6 +36,8 @@ import { tlsReportTable } from './domains/tls-reports.ts';
 import { egressCountTable } from './egress/egress-counts.ts';
 import { egressHealthTable, egressWarmupTable } from './egress/egress-health.ts';
 import { idempotencyTable } from './idempotency.ts';
+import { inboundTable } from './inbound/inbound-mails.ts';
+import { inboundRouteTable } from './inbound/inbound-routes.ts';
 import { keptMailTable } from './kept-mail.ts';
 import { freeSpaceTable } from './maintenance/free-space.ts';
 import { retentionTable } from './maintenance/retention.ts';
@@ -115,6 +117,8 @@ export function createTables(db: Database) {
     personalData: () => personalDataTable(db),
     media: () => mediaTable(db),
     keptMail: () => keptMailTable(db),
+    inboundRoutes: () => inboundRouteTable(db),
+    inbound: () => inboundTable(db),
     delayNotices: () => delayNoticeTable(db),
     hourlyCounts: () => hourlyCountTable(db),
     tagCounts: () => tagCountTable(db),

@@ -117,12 +117,15 @@ function createChecker({
 }) {
   const ids = {
     domainGroup: new Set<string>(),
+    webhook: new Set<string>(),
     complianceTemplate: new Set<string>(),
     subscriptionGroup: new Set<string>(),
     campaign: new Set<string>(),
     sequence: new Set<string>(),
     mediaContent: new Set<string>(),
   };
+  /** By id. */
+  const domainNames = new Map<string, string>();
   let accounts = 0;
   let defaultGroups = 0;
 
@@ -144,6 +147,7 @@ function createChecker({
   function domain(record: Records['domain']): void {
     once('domain', record.domain_id);
     once('secondary domain', record.alt_domain_id);
+    domainNames.set(record.domain_id, record.name);
     once('registration', record.name, record.use_case, record.region);
     requireKnown(ids.domainGroup, 'domain group', record.group_id);
     if (registrableDomain(record.name) !== record.name) fail(`${record.name} cannot be registered`);
@@ -201,7 +205,7 @@ function createChecker({
   }
 
   function webhook(record: Records['webhook']): void {
-    once('webhook', record.webhook_id);
+    addId(ids.webhook, 'webhook', record.webhook_id);
     const url = webhookUrl(record.url, allowPrivateNetworks);
     if (isRefusal(url)) fail(`webhook ${record.webhook_id}: ${url.message}`);
     for (const { secret } of record.secrets)
@@ -245,6 +249,15 @@ function createChecker({
       }
       case 'webhook':
         return webhook(typed.record);
+      case 'inbound_route': {
+        const { route_id: id, domain_id: domainId, webhook_id: webhookId, host, local } = typed.record;
+        const name = domainNames.get(domainId);
+        if (name === undefined || (host !== name && !host.endsWith(`.${name}`)))
+          fail(`the inbound route ${id} is not at a domain of the account`);
+        if (webhookId !== null) requireKnown(ids.webhook, 'webhook', webhookId);
+        once('match of an inbound route', host, local);
+        return once('inbound route', id);
+      }
       case 'campaign':
         return campaign(typed.record);
       case 'segment':

@@ -27,6 +27,7 @@ import { PERSON_STATES, SEQUENCE_STATUSES, TRIGGER_KINDS } from '../store/campai
 import { CONSENT_ACTIONS, CONSENT_METHODS, OPT_OUT_METHODS } from '../store/contacts/consent.ts';
 import { GLOBAL_STATUSES } from '../store/contacts/contacts.ts';
 import { variantBits } from '../store/contacts/engagement.ts';
+import { ROUTE_ACTIONS, SPAM_POLICIES } from '../store/inbound/inbound-routes.ts';
 import { MEDIA_PART_BYTES } from '../store/media.ts';
 import { SUPPRESSION_REASONS, SUPPRESSION_STREAMS } from '../store/suppressions.ts';
 import type { TransferType } from '../store/transfer/kinds.ts';
@@ -366,6 +367,19 @@ export const RECORD_SCHEMAS = {
     created_at: time,
     updated_at: time,
     secrets: z.array(webhookSecret).min(1).max(100),
+  }),
+  inbound_route: z.strictObject({
+    route_id: id,
+    domain_id: id,
+    name: short,
+    local: short,
+    host: short,
+    action: z.enum(ROUTE_ACTIONS),
+    webhook_id: id.nullable(),
+    spam_policy: z.enum(SPAM_POLICIES),
+    is_active: flag,
+    created_at: time,
+    updated_at: time,
   }),
   campaign: z
     .strictObject({

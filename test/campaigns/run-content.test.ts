@@ -198,7 +198,7 @@ describe('retention', () => {
       log,
       tables,
       writer,
-      config: { limits: { bodyDays: 7, eventDays: 90 } },
+      config: { limits: { bodyDays: 7, eventDays: 90, inboundDays: 30 } },
     });
     const purge = () => retention.run();
     const [last] = messages.slice(-1);

@@ -148,7 +148,7 @@ it('sends a campaign with few pages per member, whatever the size of the history
 it('deletes the oldest day of a long history with few pages per row', async () => {
   const store = await openStopped();
   let deleted = 0;
-  const config = { limits: { bodyDays: DAYS, eventDays: DAYS - 1 } };
+  const config = { limits: { bodyDays: DAYS, eventDays: DAYS - 1, inboundDays: DAYS } };
   const retention = createRetention(
     { ...store, config },
     {

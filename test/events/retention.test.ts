@@ -14,7 +14,7 @@ import { enqueue, startStore } from '../support/store.ts';
 const BODY_DAYS = 7;
 const EVENT_DAYS = 90;
 
-const CONFIG = { limits: { bodyDays: BODY_DAYS, eventDays: EVENT_DAYS } };
+const CONFIG = { limits: { bodyDays: BODY_DAYS, eventDays: EVENT_DAYS, inboundDays: 30 } };
 const LOG = createLog({ level: 'silent', hashAddresses: true });
 
 function start(options: { mayShrink?: () => boolean } = {}) {

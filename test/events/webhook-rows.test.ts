@@ -116,7 +116,7 @@ describe('retention', () => {
       log,
       tables,
       writer,
-      config: { limits: { bodyDays: 7, eventDays: 90 } },
+      config: { limits: { bodyDays: 7, eventDays: 90, inboundDays: 30 } },
     }).run();
     expect(rows()).toHaveLength(1);
   });

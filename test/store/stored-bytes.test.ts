@@ -33,6 +33,12 @@ const SUMS = `
     UNION ALL
     SELECT account_id, 200 + size FROM media_contents
     UNION ALL
+    SELECT account_id, 400 + coalesce(octet_length(name), 0) FROM inbound_routes
+    UNION ALL
+    SELECT account_id, 200 + size FROM inbound_sources
+    UNION ALL
+    SELECT account_id, 1000 + coalesce(octet_length(content), 0) FROM inbound_mails
+    UNION ALL
     SELECT account_id, 200 + coalesce(octet_length(name), 0) FROM sequences
     UNION ALL
     SELECT account_id, 100 + coalesce(octet_length(c.definition), 0) FROM sequence_versions c JOIN sequences p ON p.seq = c.sequence_seq

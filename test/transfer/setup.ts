@@ -247,6 +247,20 @@ export async function startFull(options: InstallationOptions = {}) {
     ...times,
   });
   tables.webhooks.addSecret(webhook, seal.seal(Buffer.alloc(32, 9), webhookSealContext('webhook_one')));
+  tables.inboundRoutes.insert({
+    route_id: 'route_1700000000000_abcdefghijkl',
+    account_id: ACCOUNT,
+    domain_id: 'domain_one',
+    name: 'Support',
+    local: 'support',
+    host: 'in.example.com',
+    action: 'webhook',
+    webhook_id: 'webhook_one',
+    spam_policy: 'reject',
+    is_active: 1,
+    created_at: times.created_at,
+    updated_at: times.updated_at,
+  });
   const campaign = tables.campaigns.insert({
     campaign_id: 'campaign_1700000000000_abcdefghijkl',
     account_id: ACCOUNT,

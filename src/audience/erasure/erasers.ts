@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { withoutPersonalFields } from '../../events/erased.ts';
+import { receivedAfterErasure, withoutPersonalFields } from '../../events/erased.ts';
 import type { Recorder } from '../../events/record.ts';
 import { packContent, packLongContent, plainContent, unpackContent } from '../../mail/stored-content.ts';
 import type { ErasableMail, ErasableResponse, ErasureRow } from '../../store/contacts/contacts-erasure.ts';
@@ -43,6 +43,7 @@ export function createErasers(reader: Reader, recorder: Recorder, responsesKeptM
     'stored responses': (run) => clearResponses(run, responsesKeptMs),
     suppressions: clearSuppressions,
     'kept mail': clearKeptMail,
+    'inbound mail': clearInboundMail,
   };
   return DECLARED_ERASURE_STEPS.flatMap((name) => (name === 'contact' ? [] : [steps[name]]));
 }
@@ -110,7 +111,7 @@ function clearEvents(run: ErasureRun): Promise<boolean> {
       if ('subject' in fields) fields['subject'] = '';
       delete fields['tags'];
       delete fields['metadata'];
-      erasures.setEvent(seq, JSON.stringify(fields));
+      erasures.setEvent(seq, JSON.stringify(receivedAfterErasure(fields, identifier) ?? fields));
       erasures.clearWebhookResponses(accountId, seq);
     },
   );
@@ -170,6 +171,26 @@ function clearKeptMail(run: ErasureRun): Promise<boolean> {
       if (isPersonal) erasures.removeKeptMail(seq);
     },
   );
+}
+
+/**
+ * Removes received mail from the person. Mail that waits for the parser is found by its envelope only: the erasure continues when
+ * what was received before it is parsed.
+ */
+function clearInboundMail({ row, person, portions }: ErasureRun): Promise<boolean> {
+  const { account_id: accountId, created_at: begunAt } = row;
+  let isParsed = true;
+  return portions
+    .run(({ inbound }, rows) => {
+      const waiting = inbound.firstUnparsed(accountId);
+      isParsed = waiting === null || waiting.received_at > begunAt;
+      const found = person.addresses
+        .flatMap((address) => inbound.fromAddress(accountId, address.toLowerCase(), rows))
+        .slice(0, rows);
+      for (const seq of found) inbound.remove(seq);
+      return { rows, isDone: found.length === 0 };
+    })
+    .then((completed) => completed && isParsed);
 }
 
 /** Mails read into memory at a time. */

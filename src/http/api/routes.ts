@@ -18,6 +18,7 @@ import type { DescribeCopy } from '../../delivery/prepare.ts';
 import type { Doctor } from '../../doctor/service.ts';
 import type { Domains } from '../../domains/service.ts';
 import type { OnSuppressionChange, Recorder } from '../../events/record.ts';
+import type { Inbound } from '../../inbound/inbound.ts';
 import type { Media } from '../../media/media.ts';
 import type { SendingMonitor } from '../../reputation/monitor.ts';
 import { createSpamRates } from '../../reputation/spam-rates.ts';
@@ -56,6 +57,8 @@ import { doctorRoutes } from './doctor.ts';
 import { domainGroupRoutes } from './domains/domain-groups.ts';
 import { domainReportRoutes } from './domains/domain-reports.ts';
 import { domainRoutes } from './domains/domains.ts';
+import { inboundRoutes } from './inbound.ts';
+import { inboundRouteRoutes } from './inbound-routes.ts';
 import { inboxRoutes } from './inbox.ts';
 import { installationRoutes } from './installation.ts';
 import { mediaRoutes } from './media.ts';
@@ -110,6 +113,7 @@ export interface ApiServices extends SendServices {
   spamFilters: Pick<SpamFilters, 'check'>;
   sequences: Sequences;
   media: Media;
+  inbound: Inbound;
   delivery: Pick<Delivery, 'announce' | 'firstOutcome' | 'controls' | 'waits' | 'readAgain'>;
   sendingMonitor: SendingMonitor;
   backups: Pick<BackupSchedule, 'status'> | null;
@@ -170,6 +174,8 @@ function operations(context: Context, services: ApiServices): Route[] {
     ...sequenceRoutes(services),
     ...webhookRoutes(services),
     ...webhookDeliveryRoutes(services),
+    ...inboundRouteRoutes(services),
+    ...inboundRoutes(services),
     ...suppressionRoutes({
       suppressions: createSuppressionList(context, { ...services, mayAdd: limits.mayAdd.suppressions }),
     }),

@@ -24,6 +24,7 @@ const TAG_DESCRIPTIONS: Readonly<Record<string, string>> = {
   'Messages and events': 'Status and history of messages, and the feed of all events.',
   Reputation: 'What mailbox providers do with the mail of the account.',
   Templates: 'Stored content that a send refers to by id.',
+  'Inbound mail': 'Mail that the account receives, and the addresses that it is received at.',
   Media: 'Images of the account, which its mail shows.',
   'Compliance templates': 'Content of the compliance variables, such as the unsubscribe footer.',
   Campaigns: 'Send an email to a subscription group, and read its results.',
@@ -251,6 +252,7 @@ function successResponse(
   { description, data, example, file }: Route['responses'][number],
   components: Components,
 ): OpenApiResponse {
+  if (file?.isOnly === true) return { description, content: { [file.type]: { schema: BINARY } } };
   const own = `${pascalCase(route.operationId)}Result`;
   const name = data.meta()?.id ?? own;
   const named = name === own ? data.meta({ id: own }) : data;

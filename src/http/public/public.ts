@@ -4,6 +4,7 @@ import type { Config } from '../../config/schema.ts';
 import type { DescribeCopy } from '../../delivery/prepare.ts';
 import type { OnSuppressionChange, Recorder } from '../../events/record.ts';
 import { createVisits } from '../../events/visits.ts';
+import type { Inbound } from '../../inbound/inbound.ts';
 import type { Tokens } from '../../mail/tokens.ts';
 import type { MediaFiles } from '../../media/files.ts';
 import type { Context } from '../../store/context.ts';
@@ -12,6 +13,7 @@ import { createReportAbuse, type Unsubscribing } from '../../suppression/unsubsc
 import type { TemplateThreads } from '../../templates/thread/threads.ts';
 import type { ContextFor } from '../listener.ts';
 import { archiveRoute } from './archive.ts';
+import { inboundFileRoute } from './inbound-file.ts';
 import { plainLook } from './look.ts';
 import { mediaRoute } from './media.ts';
 import type { PageHosts } from './own-host.ts';
@@ -30,6 +32,7 @@ export interface PublicServices extends Pick<SignUpServices, 'audience' | 'accep
   recorder: Recorder;
   tokens: Tokens;
   mediaFiles: MediaFiles;
+  inboundFile: Inbound['linked'];
   describeCopy: DescribeCopy;
   /** Renders Liquid of archived campaigns; null: it has not started. */
   templateThreads(): TemplateThreads | null;
@@ -87,6 +90,7 @@ export function createPublicPages(context: PublicContext, services: PublicServic
         preferences: createPreferences(context, services),
       }),
       mediaRoute({ files: services.mediaFiles, hosts }),
+      inboundFileRoute({ linked: services.inboundFile }),
       viewRoute(context, { tokens, hosts, describeCopy: services.describeCopy }),
       archiveRoute(context, { archive: createArchive(context, services.templateThreads), hosts }),
       reportRoute(context, { tokens, hosts, reportAbuse: createReportAbuse(context, services) }),

@@ -1,6 +1,8 @@
 import { returnPathDomain } from '../../domains/names.ts';
+import type { Reception } from '../../inbound/reception.ts';
 import { domainOf, normalizeDomain } from '../../mail/address.ts';
 import type { Tokens } from '../../mail/tokens.ts';
+import type { MatchedRoute } from '../../store/inbound/inbound-routes.ts';
 import type { MessageRow } from '../../store/messages/messages.ts';
 import type { Tables } from '../../store/tables.ts';
 
@@ -13,7 +15,13 @@ export type Purpose =
   /** Reports on a customer's domain; null: on the platform's own name. */
   | { kind: 'dmarc' | 'tlsrpt'; domain: string | null };
 
-export type RcptVerdict = Purpose | 'no-such-address' | 'not-ours';
+/** Mail for an account. */
+export interface RoutePurpose {
+  kind: 'inbound';
+  route: MatchedRoute;
+}
+
+export type RcptVerdict = Purpose | RoutePurpose | 'no-such-address' | 'not-ours';
 
 /** What the policy reads from the database. */
 interface RcptPolicyTables {
@@ -23,12 +31,21 @@ interface RcptPolicyTables {
 
 /**
  * The recipients that the MX listener accepts, with their purpose: tokens that this server signed, which identify their
- * message, and a few fixed names for the operator and for reports. All others are rejected before any mail is sent. A
- * guessed address costs one MAC, and one lookup in a small table if its host can be that of a return path.
+ * message, a few fixed names for the operator and for reports, and the addresses of inbound routes at other hosts. All others are
+ * rejected before any mail is sent. A guessed address costs one MAC, and one lookup in a small table if its host can be that of a
+ * return path, else two lookups by an index.
  */
 export function createRcptPolicy(
   { domains, messages }: RcptPolicyTables,
-  { hostname, tokens }: { hostname: string; tokens: Pick<Tokens, 'returnPath' | 'feedback' | 'unsubscribe'> },
+  {
+    hostname,
+    tokens,
+    inbound,
+  }: {
+    hostname: string;
+    tokens: Pick<Tokens, 'returnPath' | 'feedback' | 'unsubscribe'>;
+    inbound: Pick<Reception, 'routeOf' | 'isInboundHost'>;
+  },
 ) {
   function signedFor(local: string): Purpose | null {
     const kinds = { bounce: tokens.returnPath, feedback: tokens.feedback, unsubscribe: tokens.unsubscribe };
@@ -57,6 +74,12 @@ export function createRcptPolicy(
     }
   }
 
+  function routed(local: string, host: string): RcptVerdict {
+    const route = inbound.routeOf(local, host);
+    if (route !== null) return { kind: 'inbound', route };
+    return inbound.isInboundHost(host) ? 'no-such-address' : 'not-ours';
+  }
+
   /** `address`: as the client sent it, also `postmaster` without a domain (RFC 5321 §4.1.1.3). Throws what the database throws. */
   return function judge(address: string): RcptVerdict {
     const at = address.lastIndexOf('@');
@@ -66,7 +89,7 @@ export function createRcptPolicy(
     const host = normalizeDomain(address.slice(at + 1)) ?? address.slice(at + 1).toLowerCase();
     const isOwn = host === hostname;
     const domain = isOwn ? null : returnPathDomain(host);
-    if (!isOwn && domain === null) return 'not-ours';
+    if (!isOwn && domain === null) return routed(local, host);
     const signed = signedFor(local);
     if (domain === null || domains.isRegistered(domain))
       return signed ?? named(local, domain) ?? 'no-such-address';

@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto';
 import { parentPort } from 'node:worker_threads';
 import type { ReplyRule } from '../../config/reply-rules.ts';
+import type { AttachmentFile, ParsedInbound } from '../../inbound/parse-mail.ts';
 import { createRuleClassifier } from '../../mail/classify/classifier.ts';
 import { type ParsedIncoming, parseIncoming } from '../../mail/incoming/parse.ts';
 import { type AuthenticatedAuthor, readSignatures } from '../../mail/incoming/signatures.ts';
+import type { VerifiedSignatures } from '../../mail/incoming/verify-authentication.ts';
 import type { PublicKeys } from '../../mail/incoming/verify-signatures.ts';
 import { parseSubmitted, type Submitted } from '../submission/submitted-mail.ts';
 
@@ -18,6 +20,12 @@ export interface ParseResults {
   signatures: AuthenticatedAuthor | null;
   /** Mail that a customer's program submits. */
   submission: Submitted;
+  /** Mail for an account. */
+  inbound: ParsedInbound;
+  /** An attachment of a mail for an account; null: it has no such attachment. */
+  attachment: AttachmentFile | null;
+  /** All signatures of a mail for an account. */
+  authentication: VerifiedSignatures;
 }
 
 export interface IncomingResult {
@@ -36,6 +44,17 @@ interface JobFields {
     at: number;
   };
   submission: object;
+  /** `hostname`: of this server. */
+  inbound: { hostname: string };
+  /** From 0. */
+  attachment: { position: number };
+  authentication: {
+    keys: PublicKeys;
+    /** Names of keys that could not be looked up. */
+    failed: readonly string[];
+    /** Epoch ms. */
+    at: number;
+  };
 }
 
 /** Replaces the rules of the operator for the replies in later jobs. Has no answer. */
@@ -60,6 +79,12 @@ async function answer(job: ParseJob): Promise<ParseResults[keyof ParseResults]> 
   const mail = Buffer.from(job.raw.buffer, job.raw.byteOffset, job.raw.byteLength);
   if (job.purpose === 'incoming') return readIncoming(mail, job.opensReports);
   if (job.purpose === 'submission') return parseSubmitted(mail);
+  if (job.purpose === 'inbound')
+    return (await import('../../inbound/parse-mail.ts')).parseInbound(mail, job.hostname);
+  if (job.purpose === 'attachment')
+    return (await import('../../inbound/parse-mail.ts')).attachmentOf(mail, job.position);
+  if (job.purpose === 'authentication')
+    return (await import('../../mail/incoming/verify-authentication.ts')).verifyAuthentication(mail, job);
   // Loaded for the first mail that needs it: it takes most of this thread's memory.
   const { verifySignatures } = await import('../../mail/incoming/verify-signatures.ts');
   return verifySignatures(mail, job.keys, job.at);

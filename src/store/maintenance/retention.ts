@@ -9,6 +9,7 @@ import { DMARC_REPORT_POLICY } from '../domains/dmarc-reports.ts';
 import { TLS_REPORT_POLICY } from '../domains/tls-reports.ts';
 import { EGRESS_COUNT_POLICY } from '../egress/egress-counts.ts';
 import { IDEMPOTENCY_POLICY } from '../idempotency.ts';
+import { INBOUND_MAIL_POLICY } from '../inbound/inbound-mails.ts';
 import { KEPT_MAIL_POLICY } from '../kept-mail.ts';
 import { EVENT_POLICY } from '../messages/events.ts';
 import { HOURLY_COUNT_POLICY } from '../messages/hourly-counts.ts';
@@ -78,6 +79,7 @@ export function retentionTable(db: Database) {
     /** Final messages with their attempts. */
     messages: agedRows(db, tableOf(MESSAGE_POLICY)),
     keptMail: agedRows(db, tableOf(KEPT_MAIL_POLICY)),
+    inboundMails: agedRows(db, tableOf(INBOUND_MAIL_POLICY)),
     dmarcReports: agedRows(db, tableOf(DMARC_REPORT_POLICY)),
     tlsReports: agedRows(db, tableOf(TLS_REPORT_POLICY)),
     auditRecords: agedRows(db, tableOf(AUDIT_POLICY)),

@@ -650,4 +650,108 @@ CREATE TRIGGER campaign_contacts_variant AFTER UPDATE OF bits ON campaign_contac
     opened = opened + ((NEW.bits & 2) > (OLD.bits & 2)),
     clicked = clicked + ((NEW.bits & 4) > (OLD.bits & 4))
   WHERE campaign_seq = NEW.campaign_seq AND variant = NEW.bits >> 4;
+
+-- Inbound mail (inbound/): addresses under the domains of an account whose mail is received, and that mail.
+CREATE TABLE inbound_routes (
+  seq         INTEGER PRIMARY KEY AUTOINCREMENT,
+  route_id    TEXT NOT NULL UNIQUE,
+  account_id  TEXT NOT NULL REFERENCES accounts (account_id),
+  domain_id   TEXT NOT NULL REFERENCES domains (domain_id) ON DELETE CASCADE,
+  name        TEXT NOT NULL,
+  local       TEXT NOT NULL,       -- lower case; '*': every address of the host without a route of its own
+  host        TEXT NOT NULL,       -- A-labels, lower case: the domain or a name below it
+  action      TEXT NOT NULL CHECK (action IN ('store', 'webhook')),
+  webhook_id  TEXT,                -- that of the action webhook
+  spam_policy TEXT NOT NULL CHECK (spam_policy IN ('mark', 'reject')),
+  is_active   INTEGER NOT NULL CHECK (is_active IN (0, 1)),
+  created_at  INTEGER NOT NULL,
+  updated_at  INTEGER NOT NULL,
+  UNIQUE (account_id, host, local)
+) STRICT;
+CREATE INDEX inbound_routes_by_account ON inbound_routes (account_id, seq);
+CREATE INDEX inbound_routes_by_domain ON inbound_routes (domain_id, host);
+-- Finds the route of a recipient.
+CREATE INDEX inbound_routes_by_host ON inbound_routes (host, local);
+CREATE TRIGGER inbound_routes_without_webhook AFTER DELETE ON webhooks BEGIN
+  UPDATE inbound_routes SET action = 'store', webhook_id = NULL
+  WHERE account_id = OLD.account_id AND webhook_id = OLD.webhook_id;
+END;
+
+-- The bytes of a received mail, once for all routes of an account that it came to, in parts, so that no unit of work writes or
+-- deletes megabytes.
+CREATE TABLE inbound_sources (
+  seq        INTEGER PRIMARY KEY AUTOINCREMENT,
+  account_id TEXT NOT NULL REFERENCES accounts (account_id),
+  -- storing: its parts are being written; deleting: no mail refers to it, and its parts are being deleted.
+  state      TEXT NOT NULL CHECK (state IN ('storing', 'stored', 'deleting')),
+  size       INTEGER NOT NULL
+) STRICT;
+CREATE INDEX inbound_sources_of_account ON inbound_sources (account_id);
+CREATE INDEX inbound_sources_unfinished ON inbound_sources (state, seq) WHERE state <> 'stored';
+CREATE TABLE inbound_parts (
+  source_seq INTEGER NOT NULL REFERENCES inbound_sources (seq) ON DELETE CASCADE,
+  n          INTEGER NOT NULL,
+  bytes      BLOB NOT NULL,
+  PRIMARY KEY (source_seq, n)
+) STRICT;
+CREATE TABLE inbound_mails (
+  seq            INTEGER PRIMARY KEY AUTOINCREMENT,
+  inbound_id     TEXT NOT NULL UNIQUE,
+  account_id     TEXT NOT NULL REFERENCES accounts (account_id),
+  route_id       TEXT NOT NULL,    -- stays when the route is deleted
+  source_seq     INTEGER NOT NULL REFERENCES inbound_sources (seq),
+  status         TEXT NOT NULL CHECK (status IN ('received', 'parsed')),
+  sender         TEXT NOT NULL,    -- of the envelope; '': none
+  recipient      TEXT NOT NULL,    -- of the envelope
+  helo           TEXT NOT NULL,
+  remote_address TEXT NOT NULL,
+  received_at    INTEGER NOT NULL,
+  -- Found by parsing.
+  from_address   TEXT NOT NULL,    -- lower case; '': none, or not parsed
+  subject        TEXT NOT NULL,
+  answers        TEXT,             -- message_id of the message of the account that it answers
+  automatic      TEXT,             -- which program sent it; NULL: none is declared
+  is_loop        INTEGER NOT NULL CHECK (is_loop IN (0, 1)),
+  attachments    INTEGER NOT NULL,
+  parse_error    TEXT,
+  authentication TEXT,             -- JSON; NULL: not checked yet
+  content        TEXT              -- JSON: what a reader of the mail sees; NULL: not parsed yet
+) STRICT;
+CREATE INDEX inbound_mails_of_account ON inbound_mails (account_id, seq);
+CREATE INDEX inbound_mails_of_route ON inbound_mails (account_id, route_id, seq);
+CREATE INDEX inbound_mails_from ON inbound_mails (account_id, from_address, seq);
+CREATE INDEX inbound_mails_by_sender ON inbound_mails (account_id, sender, seq);
+CREATE INDEX inbound_mails_of_source ON inbound_mails (source_seq);
+CREATE INDEX inbound_mails_answering ON inbound_mails (account_id, answers, seq) WHERE answers IS NOT NULL;
+CREATE INDEX inbound_mails_unparsed ON inbound_mails (account_id, seq) WHERE status = 'received';
+CREATE TRIGGER inbound_sources_without_mail AFTER DELETE ON inbound_mails
+WHEN NOT EXISTS (SELECT 1 FROM inbound_mails WHERE source_seq = OLD.source_seq) BEGIN
+  UPDATE inbound_sources SET state = 'deleting' WHERE seq = OLD.source_seq;
+END;
+CREATE TRIGGER inbound_routes_bytes_insert AFTER INSERT ON inbound_routes BEGIN
+  INSERT INTO stored_bytes VALUES (NEW.account_id, 400 + coalesce(octet_length(NEW.name), 0))
+  ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER inbound_routes_bytes_update AFTER UPDATE OF name ON inbound_routes BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (400 + coalesce(octet_length(OLD.name), 0) - (400 + coalesce(octet_length(NEW.name), 0))) WHERE account_id = NEW.account_id;
+END;
+CREATE TRIGGER inbound_routes_bytes_delete AFTER DELETE ON inbound_routes BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (400 + coalesce(octet_length(OLD.name), 0)) WHERE account_id = OLD.account_id;
+END;
+CREATE TRIGGER inbound_sources_bytes_insert AFTER INSERT ON inbound_sources BEGIN
+  INSERT INTO stored_bytes VALUES (NEW.account_id, 200 + NEW.size)
+  ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER inbound_sources_bytes_delete AFTER DELETE ON inbound_sources BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (200 + OLD.size) WHERE account_id = OLD.account_id;
+END;
+CREATE TRIGGER inbound_mails_bytes_insert AFTER INSERT ON inbound_mails BEGIN
+  INSERT INTO stored_bytes VALUES (NEW.account_id, 1000 + coalesce(octet_length(NEW.content), 0))
+  ON CONFLICT (account_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER inbound_mails_bytes_update AFTER UPDATE OF content ON inbound_mails BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (1000 + coalesce(octet_length(OLD.content), 0) - (1000 + coalesce(octet_length(NEW.content), 0))) WHERE account_id = NEW.account_id;
+END;
+CREATE TRIGGER inbound_mails_bytes_delete AFTER DELETE ON inbound_mails BEGIN
+  UPDATE stored_bytes SET bytes = bytes - (1000 + coalesce(octet_length(OLD.content), 0)) WHERE account_id = OLD.account_id;
 END;

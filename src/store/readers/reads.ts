@@ -61,6 +61,8 @@ export const TABLE_READS = {
   sequencePeople: ['list'],
   webhookDeliveries: ['list'],
   media: ['list', 'uses', 'body'],
+  inboundRoutes: ['list'],
+  inbound: ['list', 'get', 'source'],
   queue: ['count', 'countHeld', 'byDestination', 'byAccount', 'largestAccounts', 'counts', 'waiting'],
   keptMail: ['countUnread'],
   backlog: ['read'],

@@ -155,6 +155,7 @@ const EVENT_KINDS = [
   'sending_limited',
   'sending_resumed',
   'erasure_requested',
+  'email_received',
 ];
 
 const KIND_CODES: ReadonlyMap<string, bigint> = new Map(

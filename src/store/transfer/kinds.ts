@@ -126,6 +126,11 @@ export const TRANSFER_KINDS = {
       },
     },
   },
+  inbound_route: {
+    table: 'inbound_routes',
+    where: 't.account_id = @accountId',
+    order: 't.seq',
+  },
   campaign: {
     table: 'campaigns',
     where: 't.account_id = @accountId',

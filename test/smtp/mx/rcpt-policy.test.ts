@@ -4,11 +4,22 @@ import { systemRandom } from '../../../src/core/random.ts';
 import { createSeal } from '../../../src/core/seal.ts';
 import { createTokens } from '../../../src/mail/tokens.ts';
 import { createRcptPolicy } from '../../../src/smtp/mx/rcpt-policy.ts';
+import type { MatchedRoute } from '../../../src/store/inbound/inbound-routes.ts';
 
 const tokens = createTokens(createSeal(Buffer.alloc(32, 1), systemRandom));
 const others = createTokens(createSeal(Buffer.alloc(32, 2), systemRandom));
 const ids = createIds({ now: () => 1768478400000 }, systemRandom);
 const ID = ids.make('msg');
+
+const ROUTE: MatchedRoute = {
+  route_id: 'route_one',
+  account_id: 'acct_one',
+  local: 'support',
+  webhook_id: null,
+  spam_policy: 'mark',
+  domain_status: 'SUCCESS',
+  account_status: 'active',
+};
 
 let lookups = 0;
 const judge = createRcptPolicy(
@@ -21,7 +32,15 @@ const judge = createRcptPolicy(
     },
     messages: { byId: (id) => (id === ID ? { from_address: 'ada@deleted.example' } : null) },
   },
-  { hostname: 'mx.postrider.example', tokens },
+  {
+    hostname: 'mx.postrider.example',
+    tokens,
+    inbound: {
+      routeOf: (local, host) =>
+        host === 'in.example.com' && local.toLowerCase() === 'support' ? ROUTE : null,
+      isInboundHost: (host) => host === 'in.example.com',
+    },
+  },
 );
 
 const BOUNCE = tokens.of('acct_one').returnPath(ID);
@@ -54,6 +73,7 @@ describe('the recipient policy', () => {
     ["providers' feedback loops", 'fbl@mx.postrider.example', { kind: 'feedback-loop' }],
     ['DMARC reports on a domain', 'dmarc@return-a.example.com', { kind: 'dmarc', domain: 'example.com' }],
     ['DMARC reports on our own name', 'dmarc@mx.postrider.example', { kind: 'dmarc', domain: null }],
+    ['the address of an inbound route', 'Support@IN.example.com', { kind: 'inbound', route: ROUTE }],
     ['TLS reports', 'tlsrpt@return-a.example.com', { kind: 'tlsrpt', domain: 'example.com' }],
   ])('accepts %s', (_, address, purpose) => {
     expect(judge(address)).toEqual(purpose);

@@ -6,6 +6,7 @@ import { createLog } from '../../../src/core/log.ts';
 import { systemRandom } from '../../../src/core/random.ts';
 import { createSeal } from '../../../src/core/seal.ts';
 import { DnsError } from '../../../src/dns/dns-error.ts';
+import type { Reception } from '../../../src/inbound/reception.ts';
 import { createTokens } from '../../../src/mail/tokens.ts';
 import type { MxContext } from '../../../src/smtp/mx/intake.ts';
 import { createMx, type MxOptions } from '../../../src/smtp/mx/mx.ts';
@@ -56,6 +57,14 @@ export function createTestResolver(records: Record<string, string>) {
   };
 }
 
+const NO_ROUTES: Reception = {
+  routeOf: () => null,
+  isInboundHost: () => false,
+  obstacle: () => null,
+  receive: () => Promise.reject(new Error('there is no route')),
+  isStoring: () => false,
+};
+
 /** A real MX listener on a free port over a real database, with a clock that the test controls. */
 export async function startMx(
   changes: {
@@ -66,6 +75,8 @@ export async function startMx(
     /** Default: HOST. */
     hostname?: string;
     clock?: ReturnType<typeof startStore>['clock'];
+    /** Receives the mail of accounts. Default: no account has a route. */
+    inbound?: (store: ReturnType<typeof startStore>) => Reception;
   } = {},
 ) {
   const store = startStore(changes.clock);
@@ -90,6 +101,7 @@ export async function startMx(
   const mx = await createMx(context, {
     recorder,
     tokens,
+    inbound: changes.inbound?.(store) ?? NO_ROUTES,
     isDiskLow: () => false,
     optOut: (_, message) => void optedOut.push(message.message_id),
     observe: () => {},
