@@ -18,18 +18,22 @@ export interface DomainRecords {
   recommendedDnsRecords: DnsRecord[];
 }
 
-/** Throws when the domain has no primary DKIM key. */
-export function domainRecords(context: RecordContext): DomainRecords {
+/** Hosts of inbound routes whose records are listed. */
+const MAX_INBOUND_HOSTS = 20;
+
+/** `inboundHosts`: those of the inbound routes of the domain. Throws when the domain has no primary DKIM key. */
+export function domainRecords(context: RecordContext, inboundHosts: readonly string[] = []): DomainRecords {
   return {
     dnsRecords: requiredRecordBuilders().map((build) => build(context)),
-    recommendedDnsRecords: recommendedRecords(context),
+    recommendedDnsRecords: [...recommendedRecords(context), ...inboundRecords(context, inboundHosts)],
   };
 }
 
 /** The records of a stored domain. */
 export function recordsOf(tables: Tables, platform: Platform, domain: DomainRow): DomainRecords {
   const keys = tables.dkimKeys.of(domain.domain_id);
-  return domainRecords({ domain, keys, platform });
+  const inboundHosts = tables.inboundRoutes.hostsOf(domain.domain_id, MAX_INBOUND_HOSTS);
+  return domainRecords({ domain, keys, platform }, inboundHosts);
 }
 
 /** Never needed for SUCCESS. */
@@ -47,6 +51,17 @@ function recommendedRecords(context: RecordContext): DnsRecord[] {
     }),
     ...stsRecords(context),
   ];
+}
+
+function inboundRecords({ platform }: RecordContext, hosts: readonly string[]): DnsRecord[] {
+  return hosts.map((name) => ({
+    type: 'MX',
+    name,
+    value: platform.hostname,
+    description: `Inbound mail: the mail of the inbound routes at ${name} is sent to this server.`,
+    purpose: 'Inbound mail',
+    priority: 10,
+  }));
 }
 
 /** Aliases of the platform's names, which has the policy and its id: nothing changes here when the policy does. */

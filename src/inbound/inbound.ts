@@ -149,7 +149,9 @@ export function createInbound(
       if (file === null)
         return refuse('INBOUND_NOT_FOUND', `The mail ${inboundId} has no attachment ${part}`);
       if ('unreadable' in file) return refuse('UNAVAILABLE', `The mail ${inboundId} could not be parsed`);
-      const { name, type, bytes } = file;
+      const { name, bytes } = file;
+      // Not the type that its sender declares: no program that gets it may show it.
+      const type = 'application/octet-stream';
       return { name: name === '' ? `attachment-${part}` : name, type, bytes: Buffer.from(bytes) };
     } finally {
       close();

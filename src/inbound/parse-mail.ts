@@ -96,7 +96,7 @@ function described({ filename, contentType, size, cid, related }: Attachment): I
     type: /^[\w.+-]{1,100}\/[\w.+-]{1,100}$/.test(contentType) ? contentType : 'application/octet-stream',
     size,
     contentId: cid ?? null,
-    isInline: related === true && cid !== undefined,
+    isInline: related && cid !== undefined,
   };
 }
 

@@ -6,7 +6,6 @@ import { readInboundHeader } from '../mail/incoming/inbound-header.ts';
 import type { Context } from '../store/context.ts';
 import { INBOUND_PART_BYTES } from '../store/inbound/inbound-mails.ts';
 import type { MatchedRoute } from '../store/inbound/inbound-routes.ts';
-import type { Tables } from '../store/tables.ts';
 import { type Authentication, isForged } from './authentication.ts';
 
 /*

@@ -128,8 +128,6 @@ export function createInboundRoutes({
   };
 }
 
-export type InboundRoutes = ReturnType<typeof createInboundRoutes>;
-
 /** The address of a route, as the API has it. */
 export function matchOf({ local, host }: Pick<InboundRouteRow, 'local' | 'host'>): string {
   return `${local}@${host}`;

@@ -65,7 +65,8 @@ export function createInboundWorker(
   }
 
   function fill(): void {
-    while (!isStopping && running.size < MAX_ACCOUNTS) {
+    if (isStopping) return;
+    while (running.size < MAX_ACCOUNTS) {
       const accountId = nextAccount();
       if (accountId === null) return;
       lastAccount = accountId;

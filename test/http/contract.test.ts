@@ -106,6 +106,11 @@ const OVERRIDES: Record<string, Override> = {
   getInboxMail: { params: receivedMail },
   getInboxSource: { params: receivedMail },
   updateInboxMail: { params: receivedMail },
+  createInboundRoute: { body: () => ({ domainId: idOf('/web-setup/domains', 'domainId') }) },
+  getInboundMail: { params: inboundMail },
+  getInboundSource: { params: inboundMail },
+  getInboundAttachment: { params: () => ({ ...inboundMail(), n: '0' }) },
+  deleteInboundMail: { params: inboundMail },
   createAccountKey: { params: () => ({ accountId: api.accountId }) },
   // The calling key has the scope `setup` only.
   createKey: { body: () => ({ scopes: ['setup'] }) },
@@ -182,6 +187,38 @@ function receivedMail(): { number: string } {
       raw: Buffer.from('Subject: hello\r\n\r\nhello\r\n'),
     });
   return { number: '1' };
+}
+
+/** A mail with an attachment that came to a route. */
+function inboundMail(): { inboundId: string } {
+  const inboundId = `inb_${Date.now()}_${randomUUID().slice(-12)}`;
+  const raw = Buffer.from('Content-Disposition: attachment\r\n\r\nhello\r\n');
+  const { inbound } = daemon.tables;
+  const source = inbound.insertSource(api.accountId, raw.length);
+  inbound.insertPart(source, 0, raw);
+  inbound.setState(source, 'stored');
+  inbound.insert({
+    inbound_id: inboundId,
+    account_id: api.accountId,
+    route_id: 'route_1',
+    source_seq: source,
+    status: 'parsed',
+    sender: '',
+    recipient: 'support@in.example.com',
+    helo: '',
+    remote_address: '192.0.2.7',
+    received_at: Date.now(),
+    from_address: '',
+    subject: '',
+    answers: null,
+    automatic: null,
+    is_loop: 0,
+    attachments: 1,
+    parse_error: null,
+    authentication: null,
+    content: null,
+  });
+  return { inboundId };
 }
 
 /** Deleted last: other resources refer to them. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { enqueue, insertAccount, insertDomain } from '../support/store.ts';
 import { granted } from '../support/refusal.ts';
+import { enqueue, insertAccount, insertDomain } from '../support/store.ts';
 import { mailOf, PUBLIC_URL, startInboundMx } from './setup.ts';
 
 const MAIL = mailOf({}, 'Thank you.\r\n');
@@ -199,7 +199,7 @@ describe('mail for an inbound route', () => {
     expect(url.startsWith(`${PUBLIC_URL}/f/`)).toBe(true);
     const token = url.slice(`${PUBLIC_URL}/f/`.length);
     const file = await mx.inbound.linked(token);
-    expect(file).toMatchObject({ name: 'a.pdf', type: 'application/pdf' });
+    expect(file).toMatchObject({ name: 'a.pdf', type: 'application/octet-stream' });
     expect(file !== null && 'bytes' in file && file.bytes.toString()).toBe('%PDF-1');
     expect(await mx.inbound.linked(`${token.slice(0, -1)}A`)).toBeNull();
     mx.clock.advance(8 * 24 * 3_600_000);

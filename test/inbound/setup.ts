@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest';
 import { createLog } from '../../src/core/log.ts';
-import { isRefusal } from '../../src/core/refusal.ts';
 import { systemRandom } from '../../src/core/random.ts';
+import { isRefusal } from '../../src/core/refusal.ts';
 import { createSeal } from '../../src/core/seal.ts';
 import { createResolver } from '../../src/dns/resolver.ts';
 import type { EventFields } from '../../src/events/event-types.ts';
@@ -26,7 +26,11 @@ interface InboundSetup {
 }
 
 /** The MX listener with the reception of mail for accounts, over a real database, DNS server and parser thread. */
-export async function startInboundMx({ storedBytes, isDiskLow = () => false, parses = true }: InboundSetup = {}) {
+export async function startInboundMx({
+  storedBytes,
+  isDiskLow = () => false,
+  parses = true,
+}: InboundSetup = {}) {
   const dns: DnsServer = await startDnsServer();
   onTestFinished(() => dns.close());
   const monotonic = { now: () => performance.now() };
@@ -67,8 +71,7 @@ export async function startInboundMx({ storedBytes, isDiskLow = () => false, par
       "INSERT INTO account_limits (account_id, stored_bytes) VALUES ('acct_one', ?) ON CONFLICT DO UPDATE SET stored_bytes = excluded.stored_bytes",
     ).run(storedBytes);
 
-  const rows = () =>
-    db.prepare<[], StoredInbound>('SELECT * FROM inbound_mails ORDER BY seq').all();
+  const rows = () => db.prepare<[], StoredInbound>('SELECT * FROM inbound_mails ORDER BY seq').all();
   return {
     ...mx,
     dns,
@@ -113,7 +116,12 @@ const NO_FILTER = { afterSeq: 0, limit: 200 };
 
 /** A mail with header fields and a text body. */
 export function mailOf(fields: Record<string, string>, body: string): string {
-  const header = { From: 'Grace <grace@example.net>', To: 'support@in.example.com', Subject: 'Hello', ...fields };
+  const header = {
+    From: 'Grace <grace@example.net>',
+    To: 'support@in.example.com',
+    Subject: 'Hello',
+    ...fields,
+  };
   const lines = Object.entries(header).map(([name, value]) => `${name}: ${value}`);
   return `${lines.join('\r\n')}\r\n\r\n${body}`;
 }

@@ -26,6 +26,7 @@ const BOUNDED: Record<string, string> = {
   sequences: 'at most 100 per account',
   segments: 'at most 500 per account',
   sunset_rules: 'at most one per account',
+  inbound_routes: 'at most 1000 per account',
   media: 'at most 10,000 per account',
   media_contents: 'at most 10,000 per account, and uploads in progress',
   media_parts: 'at most 20 per content',
@@ -89,6 +90,9 @@ const BOUNDED: Record<string, string> = {
 };
 
 const GROWING = new Set([
+  'inbound_mails',
+  'inbound_parts',
+  'inbound_sources',
   'hygiene_findings',
   'segment_changes',
   'segment_chunks',

@@ -43,10 +43,22 @@ export function lookUpRecords(view: DnsView, records: readonly DnsRecord[]): Pro
   return Promise.all(
     records.slice(0, MAX_RESULTS).map(async (record) => {
       const { type, name, value } = record;
-      const answer = await (type === 'TXT' ? view.txt(name) : view.cname(name));
+      const answer = await (type === 'TXT'
+        ? view.txt(name)
+        : type === 'MX'
+          ? hostsOf(view, name)
+          : view.cname(name));
       return limited({ record: recordKey(record), check: null, expected: value, ...judge(record, answer) });
     }),
   );
+}
+
+/** The hosts of the MX records, the preferred one first. */
+async function hostsOf(view: DnsView, name: string): Promise<LookupResult<string>> {
+  const answer = await view.mx(name);
+  if (answer.kind !== 'records') return answer;
+  const sorted = answer.records.toSorted((one, two) => one.preference - two.preference);
+  return { kind: 'records', records: sorted.map(({ exchange }) => exchange) };
 }
 
 function judge(

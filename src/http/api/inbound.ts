@@ -221,9 +221,9 @@ export function inboundRoutes({ inbound }: { inbound: Inbound }): Route[] {
       params: { n: z.coerce.number().int().min(0).max(1000) },
       hasLargeResponse: true,
       response: {
-        description: 'The decoded bytes, with the media type that the sender declares.',
+        description: 'The decoded bytes.',
         data: z.object({}),
-        file: { type: '*/*', example: '', isOnly: true },
+        file: { type: 'application/octet-stream', example: '', isOnly: true },
       },
       refusals: ['INBOUND_NOT_FOUND'],
       handle: async ({ caller, params }) =>

@@ -27,7 +27,7 @@ export function fileHeaders({ name, type }: Pick<InboundFile, 'name' | 'type'>):
     'Content-Security-Policy': "default-src 'none'; sandbox",
     'X-Content-Type-Options': 'nosniff',
     'Cross-Origin-Resource-Policy': 'same-site',
-    'Cache-Control': 'private, no-store',
+    'Cache-Control': 'no-store',
   };
 }
 

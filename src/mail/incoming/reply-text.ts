@@ -47,7 +47,7 @@ function hasQuotedLine(lines: readonly string[], from: number): boolean {
 function removeAttribution(kept: string[]): void {
   let end = kept.length;
   while (end > 0 && kept[end - 1]?.trim() === '') end--;
-  for (let count = 1; count <= Math.min(MAX_ATTRIBUTION_LINES, end); count++) {
+  for (let count = Math.min(MAX_ATTRIBUTION_LINES, end); count > 0; count--) {
     const start = end - count;
     if (attributionLines(kept.slice(start, end), 0) !== count) continue;
     kept.length = start;

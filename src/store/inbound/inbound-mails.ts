@@ -106,17 +106,16 @@ export function inboundTable(db: Database) {
     m.remote_address, m.received_at, m.from_address, m.subject, m.answers, m.automatic, m.is_loop, m.attachments,
     m.parse_error, m.authentication, s.size`;
   const FROM = 'FROM inbound_mails m JOIN inbound_sources s ON s.seq = m.source_seq';
-  const page = (index: string, condition: string) =>
+  const OTHERS = `AND (@routeId IS NULL OR m.route_id = @routeId) AND (@from IS NULL OR m.from_address = @from)
+    AND (@answers IS NULL OR m.answers = @answers)`;
+  const page = (index: string, conditions: string) =>
     sql.all<[Omit<InboundFilter, 'beforeSeq'> & { beforeSeq: number }], ListedInbound>(`
       SELECT ${COLUMNS} FROM inbound_mails m INDEXED BY ${index} JOIN inbound_sources s ON s.seq = m.source_seq
-      WHERE m.account_id = @accountId AND ${condition} m.seq < @beforeSeq
-        AND (@routeId IS NULL OR m.route_id = @routeId) AND (@from IS NULL OR m.from_address = @from)
-        AND (@answers IS NULL OR m.answers = @answers)
-      ORDER BY m.seq DESC LIMIT +@limit`);
+      WHERE m.account_id = @accountId AND m.seq < @beforeSeq ${conditions} ORDER BY m.seq DESC LIMIT +@limit`);
   const pages = {
-    answers: page('inbound_mails_answering', 'm.answers = @answers AND'),
-    from: page('inbound_mails_from', 'm.from_address = @from AND'),
-    route: page('inbound_mails_of_route', 'm.route_id = @routeId AND'),
+    answers: page('inbound_mails_answering', `AND m.answers = @answers ${OTHERS}`),
+    from: page('inbound_mails_from', `AND m.from_address = @from ${OTHERS}`),
+    route: page('inbound_mails_of_route', `AND m.route_id = @routeId ${OTHERS}`),
     all: page('inbound_mails_of_account', ''),
   };
   const parts = sql.values<[number], Buffer>(`

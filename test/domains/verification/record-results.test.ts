@@ -61,6 +61,38 @@ describe('the results of the last check', () => {
     expect(resultsOf(setup, domain)).toMatchObject({ ...after, SPF: 'missing' });
   });
 
+  it('include the MX record of each host with an inbound route', async () => {
+    const setup = await startDomains();
+    const domain = await setup.register('example.org');
+    for (const local of ['support', '*'])
+      setup.tables.inboundRoutes.insert({
+        route_id: `route_${local}`,
+        account_id: 'acct_one',
+        domain_id: domain.domain_id,
+        name: local,
+        local,
+        host: 'in.example.org',
+        action: 'store',
+        webhook_id: null,
+        spam_policy: 'mark',
+        is_active: 1,
+        created_at: 0,
+        updated_at: 0,
+      });
+    const inbound = () =>
+      setup.domains.lastCheck(setup.row(domain)).records.filter(({ purpose }) => purpose === 'Inbound mail');
+    expect(inbound()).toMatchObject([
+      { type: 'MX', name: 'in.example.org', value: 'mail.example.net', priority: 10, isRequired: false },
+    ]);
+    await setup.publishPlatform();
+    await setup.verify(domain);
+    expect(inbound()).toMatchObject([{ lastResult: { result: 'missing' } }]);
+    setup.dns.set('in.example.org', 'MX', ['10 mail.example.net', '20 other.example.net']);
+    setup.clock.advance(3_600_000);
+    await setup.verify(domain);
+    expect(inbound()).toMatchObject([{ lastResult: { result: 'ok' } }]);
+  });
+
   it('do not apply to the record of another key', async () => {
     const setup = await startDomains();
     const domain = await setup.register('example.org');

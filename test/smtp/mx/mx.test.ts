@@ -319,7 +319,7 @@ describe('the listener', () => {
       'SMTPUTF8',
       'ENHANCEDSTATUSCODES',
       'STARTTLS',
-      'SIZE 20971520',
+      'SIZE 36700160',
     ]);
     for (const command of ['AUTH PLAIN AGEAYg==', 'XCLIENT ADDR=192.0.2.1', 'WIZ please', 'EXPN staff'])
       expect(await client.say(command)).toMatch(/^500 /);

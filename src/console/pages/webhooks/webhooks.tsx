@@ -40,6 +40,7 @@ const EVENTS = [
   'sending_limited',
   'sending_resumed',
   'erasure_requested',
+  'email_received',
   'source_address_blocked',
 ] as const satisfies BodyOf<typeof PATH, 'post'>['events'];
 
