@@ -650,6 +650,7 @@ CREATE TRIGGER campaign_contacts_variant AFTER UPDATE OF bits ON campaign_contac
     opened = opened + ((NEW.bits & 2) > (OLD.bits & 2)),
     clicked = clicked + ((NEW.bits & 4) > (OLD.bits & 4))
   WHERE campaign_seq = NEW.campaign_seq AND variant = NEW.bits >> 4;
+END;
 
 -- Inbound mail (inbound/): addresses under the domains of an account whose mail is received, and that mail.
 CREATE TABLE inbound_routes (
