@@ -42,6 +42,9 @@ import {
 } from './setting-types.ts';
 import { type ShapingProfile, shapingEntries } from './shaping.ts';
 
+/** Providers whose sending endpoints the API can have. */
+const COMPAT_PROVIDERS = ['postmark'] as const;
+
 export const MIN_METRICS_KEY_LENGTH = 16;
 
 /* Settings of both SMTP listeners. */
@@ -106,6 +109,15 @@ export const configSchema = z.strictObject({
     ({ metricsKey, metricsKeyFile }) => metricsKey === undefined || metricsKeyFile === undefined,
     'must have only one of metricsKey and metricsKeyFile',
   ),
+  compat: section({
+    enable: restart(
+      z
+        .array(z.enum(COMPAT_PROVIDERS))
+        .refine((names) => new Set(names).size === names.length, 'must not have a name twice')
+        .default([]),
+      `Providers whose sending endpoints the API has as well, under /compat/<name>: ${COMPAT_PROVIDERS.join(', ')}.`,
+    ),
+  }),
   public: section({
     listen: restart(
       listen.default('127.0.0.1:8081'),

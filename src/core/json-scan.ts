@@ -27,6 +27,8 @@ export interface Range {
 export interface JsonList {
   name: string;
   max: number;
+  /** The body is the list itself; it is read like an object with nothing but this list. */
+  isBody?: boolean;
 }
 
 /** Levels of nesting in a body. */

@@ -20,6 +20,7 @@ import { createDoctor } from '../doctor/service.ts';
 import type { Domains } from '../domains/service.ts';
 import { apiRoutes } from '../http/api/routes.ts';
 import { tlsCheckRoute } from '../http/api/tls-check.ts';
+import { compatProviders } from '../http/compat/compat.ts';
 import { type ConsoleServices, createConsole, type Console as WebConsole } from '../http/console/console.ts';
 import { createProbe, instanceRoute, readiness, readinessChecks, registerReadiness } from '../http/health.ts';
 import { createOperatorSocket } from '../http/operator-socket.ts';
@@ -162,6 +163,7 @@ export async function startHttp(base: DaemonBase, parts: HttpParts) {
     durable: writer.durable,
     pageKeys,
     routes,
+    compat: compatProviders(base, parts),
     openRoutes: [tlsCheckRoute(base, { linkHosts }), instanceRoute({ instanceId, generation })],
     health: checks,
     registry,

@@ -5,14 +5,14 @@ import type { Log } from '../core/log.ts';
 import { createBodyReader } from './body/body.ts';
 import { createCallSignals } from './call-signals.ts';
 import { createFront, type FrontDeps, refuseUnknownPath, respond } from './front.ts';
-import { type Authenticate, type GuardDeps, guardedHandler } from './guard.ts';
+import { type Authenticate, type GuardDeps, guardedHandler, type RefusalResponse } from './guard.ts';
 import { createInFlight } from './in-flight.ts';
 import type { Route } from './route.ts';
 import { createRouter, type Handler, type Operation } from './router.ts';
 
 export interface ApplicationOptions
   extends Omit<FrontDeps, 'log' | 'metrics' | 'createRequestId' | 'isStopping'>,
-    Omit<GuardDeps, 'authenticate' | 'inFlight' | 'bodies' | 'signals'>,
+    Omit<GuardDeps, 'authenticate' | 'refused' | 'inFlight' | 'bodies' | 'signals'>,
     Partial<Pick<FrontDeps, 'metrics'> & Pick<GuardDeps, 'bodies'>> {
   /** Log message for connections that end with an error. */
   failure: string;
@@ -43,9 +43,9 @@ export function createApplication({ log, ids }: { log: Log; ids: Ids }, options:
   );
   return {
     bodies,
-    /** The handler of a route, with the checks of its requests. */
-    guarded: (route: Route, authenticate: Authenticate): Handler =>
-      guardedHandler(route, { ...guard, authenticate }),
+    /** The handler of a route, with the checks of its requests. `refused`: the response for a refusal, unless it is ours. */
+    guarded: (route: Route, authenticate: Authenticate, refused?: RefusalResponse): Handler =>
+      guardedHandler(route, { ...guard, authenticate, ...(refused === undefined ? {} : { refused }) }),
     /** Returns what handles requests: the middleware, then the operations; every other path gets a 404. */
     serve: (operations: Operation[], middleware: readonly Middleware[] = []) => {
       for (const each of middleware) app.use(each);

@@ -18,6 +18,7 @@ import { rateHeaders, refusalResponse, successResponse } from './responses.ts';
 import {
   type Answer,
   type AnyCall,
+  type HttpResponse,
   mapData,
   type PageKind,
   Reply,
@@ -36,6 +37,8 @@ import { type UnknownField, unknownWarnings } from './validation/unknown-fields.
 
 export interface GuardDeps {
   authenticate: Authenticate;
+  /** The response for a refusal. Default: that of our API. */
+  refused?: RefusalResponse;
   rateLimits: RateLimits;
   /** Maximum number of concurrent requests of an account; null: unlimited. */
   concurrencyOf(accountId: string): number | null;
@@ -49,11 +52,19 @@ export interface GuardDeps {
   config: { limits: Pick<Config['limits'], 'setupBytes' | 'sendBytes'> };
 }
 
+/** The response for a refusal, with additional `headers`. */
+export type RefusalResponse = (
+  refusal: Refusal,
+  requestId: string,
+  headers?: Record<string, string>,
+) => HttpResponse;
+
 /** Identifies the caller of a request and checks that the caller may use the route. */
 export type Authenticate = (incoming: RoutedRequest, route: Route) => Caller | Refusal;
 
 /** Wraps the handler of a route in the checks. Throws when the description is inconsistent. */
 export function guardedHandler(route: Route, deps: GuardDeps): Handler {
+  const { refused = refusalResponse } = deps;
   checkDescription(route);
   const { page } = route;
   const rateClass = route.scope === 'setup' || route.scope === 'operator' ? 'setup' : 'send';
@@ -62,25 +73,25 @@ export function guardedHandler(route: Route, deps: GuardDeps): Handler {
   return async (incoming) => {
     const { requestId } = incoming;
     const caller = deps.authenticate(incoming, route);
-    if (isRefusal(caller)) return refusalResponse(caller, requestId);
+    if (isRefusal(caller)) return refused(caller, requestId);
     const reading = deps.rateLimits.take(caller.keyId, rateClass);
     const headers = reading === null ? {} : rateHeaders(rateClass, reading);
     const limited = rateRefusal(deps, caller, rateClass, reading);
-    if (limited !== null) return refusalResponse(limited, requestId, headers);
+    if (limited !== null) return refused(limited, requestId, headers);
     const slot = deps.inFlight.enter(caller.accountId, deps.concurrencyOf(caller.accountId));
-    if (isRefusal(slot)) return refusalResponse(slot, requestId, headers);
+    if (isRefusal(slot)) return refused(slot, requestId, headers);
     whenClosed(incoming.res, slot.release);
     const { limit: limitName = 'setup' } = route;
     const limit = typeof limitName === 'number' ? limitName : deps.config.limits[`${limitName}Bytes`];
     const input = await inputOf(incoming, caller, route, written, limit, deps);
     if (input === null) return null;
-    if (isRefusal(input)) return refusalResponse(input, requestId, headers);
+    if (isRefusal(input)) return refused(input, requestId, headers);
     const { accountId } = caller;
     const after = page === undefined ? null : openPosition(page, input.query, accountId, deps.pageKeys);
-    if (isRefusal(after)) return refusalResponse(after, requestId, headers);
+    if (isRefusal(after)) return refused(after, requestId, headers);
     if (route.hasLargeResponse === true) {
       const large = await deps.inFlight.enterLargeResponse(accountId);
-      if (isRefusal(large)) return refusalResponse(large, requestId, headers);
+      if (isRefusal(large)) return refused(large, requestId, headers);
       whenClosed(incoming.res, large.release);
       if (incoming.res.closed) return null;
     }
@@ -92,7 +103,7 @@ export function guardedHandler(route: Route, deps: GuardDeps): Handler {
     // A write has waited for the disk already.
     if (route.method === 'GET') await deps.durable();
     const answer = page === undefined ? answered : sealPosition(page, answered, accountId, deps.pageKeys);
-    if (isRefusal(answer)) return refusalResponse(answer, requestId, headers);
+    if (isRefusal(answer)) return refused(answer, requestId, headers);
     if (readOnly.length > 0) warnings.push(...readOnlyWarnings(readOnly, written, answer, params));
     const done = successResponse(answer, route.status, warnings, headers);
     const detail = route.auditDetail?.(call.body);

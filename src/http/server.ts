@@ -15,6 +15,7 @@ import { type Application, createApplication } from './application.ts';
 import type { BodyReader } from './body/body.ts';
 import { whenClosed } from './call-signals.ts';
 import { createCallerAddresses, createTrust } from './caller-address.ts';
+import { type CompatProvider, compatOperations } from './compat/provider.ts';
 import { byKey } from './guard.ts';
 import { healthRoutes, type ReadinessCheck } from './health.ts';
 import { createListener, type HttpConnectionLimits } from './listener.ts';
@@ -58,6 +59,8 @@ export interface HttpServerOptions {
   durable(): Promise<void>;
   pageKeys: PageKeys;
   routes: readonly Route[];
+  /** Interfaces of other providers. They are not part of the documentation. */
+  compat?: readonly CompatProvider[];
   /** Routes without a key, in addition to health, metrics and documentation. */
   openRoutes?: readonly OpenRoute[];
   health: readonly ReadinessCheck[];
@@ -169,6 +172,7 @@ function operationsOf(
   const documents = [openApi, ...docsRoutes(document)];
   const operations = [
     ...routes.map((route) => ({ ...route, handler: guarded(route, authenticate) })),
+    ...compatOperations(options, options.compat ?? [], guarded),
     ...described.map((route) => ({ ...route, method: 'GET', handler: openHandler(route) })),
     ...documents.map((route) => ({ ...route, method: 'GET', handler: boundedHandler(route) })),
   ];

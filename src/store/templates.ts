@@ -53,6 +53,10 @@ export function templateTable(db: Database) {
     get: sql.get<[accountId: string, templateId: string], TemplateRow>(
       'SELECT * FROM templates WHERE account_id = ? AND template_id = ?',
     ),
+    /** Ids of templates with exactly this name, two at most. */
+    idsByName: sql.all<[accountId: string, name: string], Pick<TemplateRow, 'template_id'>>(
+      'SELECT template_id FROM templates WHERE account_id = ? AND name = ? LIMIT 2',
+    ),
     /** Newest first. A page ends after `limit` rows or MAX_PAGE_CHARS characters, whichever comes first. */
     list: ({ accountId, beforeSeq, limit, search = '' }: NamedPageFilter): Page<TemplateRow> => {
       const rows: TemplateRow[] = [];

@@ -8,6 +8,7 @@ export const COMPONENT: readonly string[] = [
   'http/api/*.test.ts',
   'http/console/matrix.test.ts',
   'http/console/attacks.test.ts',
+  'http/compat/*.test.ts',
   'http/contract.test.ts',
   'http/interface.test.ts',
   'http/reads.test.ts',

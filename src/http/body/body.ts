@@ -148,9 +148,13 @@ export function createBodyReader(options: { maxWaiting?: number; paces?: BodyPac
       if (req.headers.expect !== undefined) res.writeContinue();
       const { accountId } = owner;
       const scan = createJsonScan(list === undefined ? { find: repeated.finder(accountId) } : { list });
-      const chunks = await collect(req, res, limit, owner, turn, scan.push);
-      if (chunks === null || isRefusal(chunks)) return chunks;
+      const [before, after] = list?.isBody === true ? aroundList(list.name) : [];
+      if (before !== undefined) scan.push(before);
+      const collected = await collect(req, res, limit, owner, turn, scan.push);
+      if (collected === null || isRefusal(collected)) return collected;
       await turn();
+      if (after !== undefined) scan.push(after);
+      const chunks = before === undefined || after === undefined ? collected : [before, ...collected, after];
       const elements = scan.elements();
       return list === undefined || elements === null
         ? parseJsonWithStrings(chunks, scan.longStrings(), repeated, accountId)
@@ -174,6 +178,11 @@ export function createBodyReader(options: { maxWaiting?: number; paces?: BodyPac
     },
     isUploading: (connection) => uploading.has(connection),
   };
+}
+
+/** The bytes that make a list the only field of an object. */
+function aroundList(name: string): [before: Buffer, after: Buffer] {
+  return [Buffer.from(`{${JSON.stringify(name)}:`), Buffer.from('}')];
 }
 
 /** Whether the request has a body, which can be empty (RFC 9112 §6.3). */

@@ -401,6 +401,8 @@ ALTER TABLE new_failure_notices RENAME TO failure_notices;
 ALTER TABLE templates ADD COLUMN design TEXT;
 ALTER TABLE templates ADD COLUMN syntax TEXT NOT NULL DEFAULT 'simple' CHECK (syntax IN ('simple', 'liquid'));
 ALTER TABLE templates ADD COLUMN mjml TEXT;
+-- Programs that were written for other providers name templates by an alias or by the id there, which is the name here.
+CREATE INDEX templates_by_name ON templates (account_id, name);
 ALTER TABLE template_versions ADD COLUMN design TEXT;
 ALTER TABLE template_versions ADD COLUMN syntax TEXT NOT NULL DEFAULT 'simple';
 ALTER TABLE template_versions ADD COLUMN mjml TEXT;

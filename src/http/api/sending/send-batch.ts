@@ -5,11 +5,12 @@ import type { Acceptance } from '../../../sending/accept.ts';
 import type { Context } from '../../../store/context.ts';
 import { storageFailure } from '../../../store/database/failure.ts';
 import type { Stream } from '../../../store/domains/domains.ts';
-import { JsonElement } from '../../body/json-parse.ts';
+import type { JsonElement } from '../../body/json-parse.ts';
 import { faultRefusal, refusedItemBody, successBody } from '../../responses.ts';
 import { type Call, Reply, type Route } from '../../route.ts';
 import { readInput } from '../../validation/parse.ts';
 import { unknownWarnings } from '../../validation/unknown-fields.ts';
+import { sendItems } from './batch-items.ts';
 import { idempotencyKey, REPLAYED_HEADER, STREAMS, senderOf } from './send.ts';
 
 /*
@@ -20,10 +21,6 @@ import { idempotencyKey, REPLAYED_HEADER, STREAMS, senderOf } from './send.ts';
 
 const MAX_ITEMS = 500;
 const MAX_BYTES = 32 * 1024 * 1024;
-/** Items in progress at the same time, so that they share commits. Each item waits for its own turn. */
-const MAX_ITEMS_IN_PROGRESS = 32;
-/** Bytes of the items in progress, at least one item: bounds the size of a commit. */
-const MAX_BYTES_IN_PROGRESS = 512 * 1024;
 /** Errors named for each item: all 500 items of a batch may be invalid. */
 const MAX_ITEM_DETAILS = 5;
 
@@ -139,12 +136,7 @@ function batchRoute(
     handle: async (call) => {
       const key = idempotencyKey(call.headers['idempotency-key']);
       if (isRefusal(key)) return key;
-      const results: ItemResult[] = [];
-      for (const group of groupsOf(call.body.messages)) {
-        const from = results.length;
-        const work = group.map((item, index) => sendOne(call, item, from + index, key));
-        results.push(...(await Promise.all(work)));
-      }
+      const results = await sendItems(call.body.messages, (item, index) => sendOne(call, item, index, key));
       return new Reply(
         { raw: batchResponseBody(results, call.warnings) },
         isReplay(results) ? { headers: REPLAYED_HEADER } : {},
@@ -163,26 +155,6 @@ interface ItemResult {
 function isReplay(results: readonly ItemResult[]): boolean {
   const isAny = (kind: ItemResult['kind']) => results.some((result) => result.kind === kind);
   return isAny('replayed') && !isAny('accepted');
-}
-
-/** Groups of items that are in progress together, in order. */
-function* groupsOf(items: readonly unknown[]): Generator<JsonElement[]> {
-  let group: JsonElement[] = [];
-  let bytes = 0;
-  for (const item of items) {
-    if (!(item instanceof JsonElement)) throw new Error('the list of the route is not read as elements');
-    if (
-      group.length === MAX_ITEMS_IN_PROGRESS ||
-      (group.length > 0 && bytes + item.byteLength > MAX_BYTES_IN_PROGRESS)
-    ) {
-      yield group;
-      group = [];
-      bytes = 0;
-    }
-    group.push(item);
-    bytes += item.byteLength;
-  }
-  if (group.length > 0) yield group;
 }
 
 /** Inserts the bodies of the results as text: together they may have megabytes. */

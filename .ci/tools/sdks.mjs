@@ -1,0 +1,1 @@
+export { ServerClient } from 'postmark';
