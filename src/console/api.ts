@@ -33,7 +33,9 @@ export class ApiError extends Error {
   readonly reason: string;
   /** The permission that the role lacks; '' if that is not the reason. */
   readonly permission: string;
-  /** What the details say, in words of the server. */
+  /** The details, in words of the server. */
+  readonly details: readonly { field: string; message: string }[];
+  /** What the details say. */
   readonly names: readonly string[];
   readonly requestId: string;
 
@@ -44,9 +46,11 @@ export class ApiError extends Error {
     const detail = envelope.error?.details?.[0];
     this.reason = typeof detail?.reason === 'string' ? detail.reason : '';
     this.permission = this.reason === 'PERMISSION' && typeof detail?.name === 'string' ? detail.name : '';
-    this.names = (envelope.error?.details ?? []).map(({ message }) =>
-      typeof message === 'string' ? message : '',
-    );
+    this.details = (envelope.error?.details ?? []).map(({ field, message }) => ({
+      field: typeof field === 'string' ? field : '',
+      message: typeof message === 'string' ? message : '',
+    }));
+    this.names = this.details.map(({ message }) => message);
     this.requestId = envelope.requestId ?? '';
   }
 }
@@ -56,7 +60,7 @@ interface FailureEnvelope {
   error: {
     code: string;
     message: string;
-    details?: { reason?: unknown; name?: unknown; message?: unknown }[];
+    details?: { reason?: unknown; name?: unknown; field?: unknown; message?: unknown }[];
   };
   requestId: string;
 }

@@ -81,6 +81,12 @@ const TemplateListPage = lazyPage(() =>
 const TemplatePage = lazyPage(() =>
   import('./pages/templates/template-editor.tsx').then((module) => module.TemplatePage),
 );
+const PartialListPage = lazyPage(() =>
+  import('./pages/templates/partials.tsx').then((module) => module.PartialListPage),
+);
+const PartialPage = lazyPage(() =>
+  import('./pages/templates/partials.tsx').then((module) => module.PartialPage),
+);
 const MediaPage = lazyPage(() => import('./pages/media/media.tsx').then((module) => module.MediaPage));
 const CampaignListPage = lazyPage(() =>
   import('./pages/campaigns/campaign-list.tsx').then((module) => module.CampaignListPage),
@@ -178,6 +184,9 @@ export function CurrentPage({ segments }: { segments: string[] }) {
   if (page === 'domains' && id !== undefined && more === undefined)
     return <DomainPage key={id} domainId={id} />;
   if (page === 'templates' && id === undefined) return <TemplateListPage />;
+  if (page === 'templates' && id === 'partials' && more === undefined) return <PartialListPage />;
+  if (page === 'templates' && id === 'partials' && segments.length === 3 && more !== undefined)
+    return <PartialPage key={more} partialId={more} />;
   if (page === 'templates' && id !== undefined && more === undefined)
     return <TemplatePage key={id} templateId={id} />;
   if (page === 'media' && id === undefined) return <MediaPage />;

@@ -74,6 +74,93 @@ describe('Templates', () => {
     await context.close();
   });
 
+  it('writes MJML with Liquid, names the lines that are not valid, and keeps the source', async () => {
+    const window = await open.member(client, 'author', DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, 'templates/new', client);
+    await page.getByRole('button', { name: 'Your own HTML' }).click();
+    await page.getByLabel('Name').fill('Both');
+    await page.getByLabel('Subject').fill('For {{name|you}}');
+    await page.getByLabel('Format').selectOption('mjml');
+    await page.getByRole('combobox', { name: 'Variables' }).selectOption('liquid');
+    expect(await page.getByLabel('Subject').inputValue()).toBe('For {{ name | default: "you" }}');
+    const frame = page.frameLocator('iframe');
+    await frame.getByText('Hello there,').waitFor();
+    const code = page.getByRole('textbox', { name: 'MJML' });
+    const write = async (text: string) => {
+      await code.focus();
+      await page.keyboard.press('ControlOrMeta+A');
+      await page.keyboard.insertText(text);
+    };
+    const mjml = (text: string) =>
+      `<mjml>\n<mj-body><mj-section><mj-column>\n<mj-text>${text}</mj-text><mj-text>${FOOTER}</mj-text></mj-column></mj-section></mj-body></mjml>`;
+    await write(mjml('<mj-nothing/>').replace('<mj-text><mj-nothing/></mj-text>', '<mj-nothing/>'));
+    await page.getByText('MJML: line 3: mj-nothing is not an element of MJML').waitFor();
+    await write(mjml('{% if name %}Hello {{ name | shout }}{% endif %}'));
+    await page.getByText(/^Compiled HTML: line \d+, column \d+: undefined filter: shout$/).waitFor();
+    await write(mjml('{% for i in (1..2) %}<p>Hello {{ name | upcase }} {{ i }}</p>{% endfor %}'));
+    await frame.getByText('Hello 2').waitFor();
+    expect(await page.getByText('Please correct').count()).toBe(0);
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Both' }).waitFor();
+    const read = async () =>
+      (
+        await client.get<{ templates: { syntax: string; format: string; mjml?: string; html: string }[] }>(
+          '/web-setup/templates',
+        )
+      ).data.templates[0];
+    expect(await read()).toMatchObject({
+      syntax: 'liquid',
+      format: 'mjml',
+      mjml: mjml('{% for i in (1..2) %}<p>Hello {{ name | upcase }} {{ i }}</p>{% endfor %}'),
+    });
+    // The HTML is what was compiled.
+    await page.getByLabel('Format').selectOption('html');
+    await page.getByRole('textbox', { name: 'HTML' }).waitFor();
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.locator('.outcome', { hasText: 'Saved' }).waitFor();
+    expect(await read()).toMatchObject({ format: 'html', html: expect.stringContaining('upcase') });
+    await context.close();
+  });
+
+  it('stores partials, which templates insert, and deletes one that nothing uses', async () => {
+    const window = await open.member(client, 'author', DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, 'templates', client);
+    await page.getByRole('link', { name: 'Partials' }).click();
+    await page.getByText('No partials yet').waitFor();
+    await page.getByRole('link', { name: 'New partial' }).click();
+    await page.getByLabel('Name').fill('greeting');
+    const code = page.getByRole('textbox', { name: 'HTML' });
+    const write = async (text: string) => {
+      await code.focus();
+      await page.keyboard.press('ControlOrMeta+A');
+      await page.keyboard.insertText(text);
+    };
+    await write('<p>Good day</p>\n{% if %}');
+    await page.getByText(/^HTML: line 2, column \d+: /).waitFor();
+    await write('<p>Good day</p>');
+    await page.frameLocator('iframe').getByText('Good day').waitFor();
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('heading', { level: 1, name: 'greeting' }).waitFor();
+    const user = await client.post<{ template: { templateId: string } }>('/web-setup/templates', {
+      name: 'Greeted',
+      syntax: 'liquid',
+      html: `{% render "greeting" %}${FOOTER}`,
+    });
+    const remove = async () => {
+      await page.getByRole('button', { name: 'greeting' }).click();
+      await page.getByRole('button', { name: 'Delete the partial' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Delete the partial' }).click();
+    };
+    await remove();
+    await page.getByText('Used by Greeted: remove it there first.').waitFor();
+    await client.call('DELETE', `/web-setup/templates/${user.data.template.templateId}`);
+    await remove();
+    await page.getByText('No partials yet').waitFor();
+    await context.close();
+  });
+
   it('creates a template by keyboard, with the code next to its preview', async () => {
     const window = await open.member(client, 'author', DESKTOP);
     const { page, context, consoleErrors } = window;
@@ -393,8 +480,14 @@ it('has no finding of axe-core on a phone and a desktop, light and dark', async 
     html: `${'<p>Hello</p>\n'.repeat(100)}${FOOTER}`,
   });
   const tall = created.data.template.templateId;
+  const stored = await client.post<{ partial: { partialId: string } }>('/web-setup/partials', {
+    name: 'header',
+    html: '<h1>{{ shop | default: "Example Shop" }}</h1>',
+  });
   await open.examine(
     {
+      partials: 'templates/partials',
+      partial: `templates/partials/${stored.data.partial.partialId}`,
       templates: 'templates',
       'templates-list': 'templates?view=list',
       template: `templates/${templateId}`,

@@ -239,6 +239,7 @@ export function Composer({ campaign, reload }: ComposerProps) {
                   subject: choices.subject ?? chosen.subject ?? '',
                   html: chosen.html,
                   text: chosen.text ?? null,
+                  syntax: chosen.syntax,
                   from: senderAddress(from ?? ''),
                 }}
                 onRendered={setRendered}

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import { renderDesign } from '../../../mail/blocks/render.ts';
-import { operate } from '../../api.ts';
+import { VARIABLE } from '../../../mail/blocks/variable.ts';
+import { type ApiError, operate } from '../../api.ts';
 import { useOperation } from '../../data.ts';
 import { addressOf, type DataOf } from '../../operations.ts';
 import { type Design, finishedPart } from '../../parts/block-editor/design.ts';
@@ -10,6 +11,7 @@ import { useHeldActions } from '../../parts/held-action.ts';
 import { lazyPage } from '../../parts/lazy.tsx';
 import { useMedia } from '../../parts/media.ts';
 import { Preview } from '../../parts/preview/preview.tsx';
+import { SourceFaults } from '../../parts/source-faults.tsx';
 import { TabList } from '../../parts/tabs.tsx';
 import { TestMessage } from '../../parts/test-message.tsx';
 import { Confirmed, Empty, Failure, Outcome, Page, RowActions, Skeleton, useAction } from '../../parts.tsx';
@@ -18,7 +20,7 @@ import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { type Start, StartChoice } from './start-choice.tsx';
 import { deletionKey } from './template-list.tsx';
-import { Versions } from './versions.tsx';
+import { type VersionContent, Versions } from './versions.tsx';
 import '../../parts/preview/preview.css';
 
 /** The id of the form, whose button is in the head of the page. */
@@ -29,12 +31,14 @@ const PATH = '/web-setup/templates/{templateId}';
 
 type Template = DataOf<typeof PATH>['template'];
 /** The fields of the form; `subject` is '' if the template has none. */
-type Draft = Pick<Template, 'name' | 'html'> & {
+type Draft = Pick<Template, 'name' | 'html' | 'syntax' | 'format'> & {
   subject: string;
   type: Template['type'] | null;
   text: string | null;
   /** The mail as blocks, of which `html` is made; null: the html is written by hand. */
   design: Design | null;
+  /** With the format mjml, what `html` is compiled from when it is saved. */
+  mjml: string;
 };
 
 const BlockEditor = lazyPage(
@@ -51,6 +55,26 @@ const FIRST_HTML = `<!doctype html>
   </body>
 </html>
 `;
+
+const FIRST_MJML = `<mjml>
+  <mj-body>
+    <mj-section>
+      <mj-column>
+        <mj-text>Hello {{firstName|there}},</mj-text>
+        <mj-text>…</mj-text>
+        <mj-text>{{company_address_html}}{{unsubscribe_email_html}}</mj-text>
+      </mj-column>
+    </mj-section>
+  </mj-body>
+</mjml>
+`;
+
+/** A source of the simple syntax with its defaults in Liquid. */
+function withLiquidDefaults(source: string): string {
+  return source.replaceAll(VARIABLE, (written: string, name: string, fallback?: string) =>
+    fallback === undefined ? written : `{{ ${name} | default: ${JSON.stringify(fallback.trim())} }}`,
+  );
+}
 
 /** The result of the last creation, which the page of the new template shows once. */
 let created: { templateId: string; text: string } | null = null;
@@ -69,8 +93,7 @@ export function TemplatePage({ templateId }: { templateId: string }) {
   if (isNew) return <NewTemplate />;
   if (data.value !== null) {
     const { template } = data.value;
-    const { name, html, type = null, subject = '', text = null, design = null } = template;
-    return <Editor template={template} first={{ name, type, subject, html, text, design }} />;
+    return <Editor template={template} first={draftOf(template)} />;
   }
   // The heading of the page, which gets the focus, is that of the template.
   if (data.error === null) return <Skeleton />;
@@ -93,8 +116,27 @@ function NewTemplate() {
     );
   const { name, type, subject, html, design } = start;
   return (
-    <Editor template={null} first={{ name, type, subject, html: html ?? FIRST_HTML, text: null, design }} />
+    <Editor
+      template={null}
+      first={{
+        name,
+        type,
+        subject,
+        html: html ?? FIRST_HTML,
+        text: null,
+        design,
+        syntax: 'simple',
+        format: 'html',
+        mjml: '',
+      }}
+    />
   );
+}
+
+function draftOf(content: Omit<VersionContent, 'version' | 'savedAt'>): Draft {
+  const { name, html, type = null, subject = '', text = null, design = null, syntax, mjml } = content;
+  const format = mjml === undefined ? 'html' : 'mjml';
+  return { name, html, type, subject, text, design, syntax, format, mjml: mjml ?? '' };
 }
 
 interface EditorProps {
@@ -121,6 +163,8 @@ function Editor({ template, first }: EditorProps) {
   const [pane, setPane] = useState<'details' | 'blocks' | 'code' | 'preview'>(
     design !== null ? 'blocks' : template === null || !isNarrow ? 'code' : 'preview',
   );
+  /** Of the last preview: lines that are not valid. */
+  const [sourceError, setSourceError] = useState<ApiError | null>(null);
   /** Blocks that lack something to be sent. */
   const [unfinished, setUnfinished] = useState(0);
   /** Code and preview are next to each other. */
@@ -143,10 +187,14 @@ function Editor({ template, first }: EditorProps) {
   const save = () =>
     run(async () => {
       if (unfinished > 0) throw new Error(plural('templates.unfinished', unfinished));
-      const { html, ...fields } = draft;
+      const { html, mjml, syntax, format, ...fields } = draft;
       const subject = draft.subject === '' ? null : draft.subject;
       // The server makes the html of a design.
-      const body = { ...fields, subject, ...(design !== null ? {} : { html: html === '' ? null : html }) };
+      const source =
+        design !== null
+          ? ({ syntax: 'simple', format: 'html' } as const)
+          : { syntax, format, ...(format === 'mjml' ? { mjml } : { html: html === '' ? null : html }) };
+      const body = { ...fields, subject, ...source };
       const request = { account: accountId, body };
       const answer = await (template === null
         ? operate('post', '/web-setup/templates', request)
@@ -228,9 +276,31 @@ function Editor({ template, first }: EditorProps) {
     </form>
   );
   const useBlocks = ({ design: chosen, html, subject }: Start) => {
-    change({ design: chosen, html: html ?? draft.html, ...(draft.subject === '' ? { subject } : {}) });
+    const source = { syntax: 'simple', format: 'html', html: html ?? draft.html } as const;
+    change({ ...source, design: chosen, ...(draft.subject === '' ? { subject } : {}) });
     setRestored(restored + 1);
     setPane(chosen === null ? 'code' : 'blocks');
+  };
+  const isMjml = design === null && draft.format === 'mjml';
+  /** The sources in both formats remain until one of them is saved. */
+  const chooseSource = (chosen: Partial<Pick<Draft, 'syntax' | 'format'>>) => {
+    const next = { ...draft, ...chosen };
+    const { mjml, html, subject, text } = next;
+    const begun = { ...next, mjml: next.format === 'mjml' && mjml === '' ? FIRST_MJML : mjml };
+    const becomesLiquid = draft.syntax === 'simple' && next.syntax === 'liquid';
+    const isBegun = begun.mjml !== mjml && next.syntax === 'liquid';
+    change({
+      ...begun,
+      ...(becomesLiquid || isBegun ? { mjml: withLiquidDefaults(begun.mjml) } : {}),
+      ...(becomesLiquid
+        ? {
+            html: withLiquidDefaults(html),
+            subject: withLiquidDefaults(subject),
+            text: text === null ? null : withLiquidDefaults(text),
+          }
+        : {}),
+    });
+    setRestored(restored + 1);
   };
   const panes = {
     blocks:
@@ -263,13 +333,25 @@ function Editor({ template, first }: EditorProps) {
               />
             </div>
           )}
-          <CodeEditor
-            key={design === null ? restored : draft.html}
-            label={t('templates.code')}
-            value={draft.html}
-            readOnly={readOnly || design !== null}
-            onChange={(html) => change({ html })}
-          />
+          {design === null && <SourceChoice draft={draft} isReadOnly={readOnly} onChange={chooseSource} />}
+          {isMjml ? (
+            <CodeEditor
+              key={`mjml ${restored}`}
+              label={t('templates.format.mjml')}
+              value={draft.mjml}
+              readOnly={readOnly}
+              onChange={(mjml) => change({ mjml })}
+            />
+          ) : (
+            <CodeEditor
+              key={design === null ? restored : draft.html}
+              label={t('templates.code')}
+              value={draft.html}
+              readOnly={readOnly || design !== null}
+              onChange={(html) => change({ html })}
+            />
+          )}
+          <SourceFaults error={sourceError} format={draft.format} />
           <TextPart text={draft.text} readOnly={readOnly} onChange={(text) => change({ text })} />
         </div>
       </section>
@@ -277,7 +359,9 @@ function Editor({ template, first }: EditorProps) {
     preview: (
       <div class="card">
         <Preview
-          content={draft}
+          content={{ ...draft, mjml: isMjml ? draft.mjml : null }}
+          onError={setSourceError}
+          hasOwnSourceFaults={isBeside}
           page={template === null ? 'templates/new' : `templates/${encodeURIComponent(template.templateId)}`}
         >
           {(variables) =>
@@ -329,7 +413,7 @@ function Editor({ template, first }: EditorProps) {
         tabs={[
           ...(hasDetailsTab ? [{ name: 'details' as const, text: t('campaigns.details') }] : []),
           { name: 'blocks', text: t('templates.blocks') },
-          { name: 'code', text: t('templates.code') },
+          { name: 'code', text: t(isMjml ? 'templates.format.mjml' : 'templates.code') },
           ...(isBeside ? [] : [{ name: 'preview' as const, text: t('preview.title') }]),
         ]}
         chosen={isBeside && pane === 'preview' ? 'code' : pane}
@@ -359,16 +443,60 @@ function Editor({ template, first }: EditorProps) {
           onRestore={
             readOnly
               ? null
-              : ({ name, type = null, subject = '', html, text = null, design: earlier = null }) => {
-                  change({ name, type, subject, html, text, design: earlier });
+              : (version) => {
+                  const earlier = draftOf(version);
+                  change(earlier);
                   setUnfinished(0);
                   setRestored(restored + 1);
-                  setPane(earlier === null ? 'code' : 'blocks');
+                  setPane(earlier.design === null ? 'code' : 'blocks');
                 }
           }
         />
       )}
     </Page>
+  );
+}
+
+interface SourceChoiceProps {
+  draft: Pick<Draft, 'syntax' | 'format'>;
+  isReadOnly: boolean;
+  onChange: (chosen: Partial<Pick<Draft, 'syntax' | 'format'>>) => void;
+}
+
+/** In which format the mail is written, and how its variables are. */
+function SourceChoice({ draft: { syntax, format }, isReadOnly, onChange }: SourceChoiceProps) {
+  const { t } = useTexts();
+  return (
+    <div class="search">
+      <label class="field">
+        {t('templates.format')}
+        <select
+          class="select"
+          value={format}
+          disabled={isReadOnly}
+          onChange={({ currentTarget: { value } }) =>
+            onChange({ format: value === 'mjml' ? 'mjml' : 'html' })
+          }
+        >
+          <option value="html">{t('templates.code')}</option>
+          <option value="mjml">{t('templates.format.mjml')}</option>
+        </select>
+      </label>
+      <label class="field">
+        {t('templates.syntax')}
+        <select
+          class="select"
+          value={syntax}
+          disabled={isReadOnly}
+          onChange={({ currentTarget: { value } }) =>
+            onChange({ syntax: value === 'liquid' ? 'liquid' : 'simple' })
+          }
+        >
+          <option value="simple">{t('templates.syntax.simple')}</option>
+          <option value="liquid">{t('templates.syntax.liquid')}</option>
+        </select>
+      </label>
+    </div>
   );
 }
 

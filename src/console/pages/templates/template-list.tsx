@@ -39,6 +39,9 @@ export function TemplateListPage() {
       actions={
         <>
           <ViewChoice view={view} />
+          <a class="button" href={href('templates/partials')}>
+            {t('partials.title')}
+          </a>
           {may('createTemplate') && (
             <a class="button primary" href={href('templates/new')}>
               <Icon name="plus" /> {t('templates.new')}

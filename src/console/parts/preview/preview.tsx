@@ -7,6 +7,7 @@ import { Failure, Outcome, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
+import { isSourceFault, SourceFaults } from '../source-faults.tsx';
 import { MailFrame } from './mail-frame.tsx';
 import { storeHtml } from './stored-html.ts';
 import './preview.css';
@@ -34,6 +35,10 @@ export interface PreviewedContent {
   html: string;
   /** Null: derived from the html. */
   text: string | null;
+  /** What the html is compiled from; null: the html is given. */
+  mjml?: string | null;
+  /** Default: simple. */
+  syntax?: 'simple' | 'liquid';
   /** Address of the sender. */
   from?: string;
 }
@@ -48,6 +53,10 @@ interface PreviewProps {
   onRendered?: (rendered: RenderedMail) => void;
   /** Whether faults are shown next to the preview. Default: in it. */
   hasOwnFaults?: boolean;
+  /** Called with the error of a new preview; null: there is none. */
+  onError?: (error: ApiError | null) => void;
+  /** Whether invalid lines of the source are named next to the preview. Default: in it. */
+  hasOwnSourceFaults?: boolean;
 }
 
 const VIEWS = ['desktop', 'phone', 'text'] as const;
@@ -73,6 +82,8 @@ export function Preview({
   children,
   onRendered,
   hasOwnFaults = false,
+  onError,
+  hasOwnSourceFaults = false,
 }: PreviewProps) {
   const { t, size } = useTexts();
   const { location, href, go } = useNavigation();
@@ -88,11 +99,12 @@ export function Preview({
   const [asked, setAsked] = useState<readonly string[]>([]);
   const [preview, setPreview] = useState<TemplatePreview | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
-  const { subject, html, text, from } = content;
+  const { subject, html, text, from, mjml = null, syntax = 'simple' } = content;
   const body = {
     subject,
-    html,
+    ...(mjml === null ? { html } : { mjml }),
     text,
+    syntax,
     from: from ?? null,
     contactIdentifier: contact?.contactIdentifier ?? null,
     templateVariables: nested(values),
@@ -106,6 +118,7 @@ export function Preview({
           setPreview({ ...created, variables });
           onRendered?.({ preview: created, variables });
           setError(null);
+          onError?.(null);
           // A field remains when its variable has a value.
           setAsked((last) =>
             [...last, ...created.missing.filter((name) => !last.includes(name))].slice(0, 100),
@@ -115,6 +128,7 @@ export function Preview({
           if (abort.signal.aborted) return;
           if (!(failure instanceof ApiError)) throw failure;
           setError(failure);
+          onError?.(failure);
         },
       );
     }, DELAY_MS);
@@ -157,7 +171,8 @@ export function Preview({
       </div>
       <ContactChoice contact={contact} onChoice={(id) => change({ contact: id })} />
       {found.error !== null && <Failure error={found.error} retry={found.reload} />}
-      {error !== null && <Failure error={error} />}
+      {error !== null && !isSourceFault(error) && <Failure error={error} />}
+      {!hasOwnSourceFaults && <SourceFaults error={error} format={mjml === null ? 'html' : 'mjml'} />}
       {preview === null && error === null && (
         <p class="loading" role="status">
           {t('app.loading')}
