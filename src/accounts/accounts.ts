@@ -73,6 +73,7 @@ export function createAccounts({
             allowFrom: [],
             allowEssential: true,
             strictCompliance: false,
+            livemode: true,
           },
         );
       const keys = recordOf(FIRST_KEYS, newKey);

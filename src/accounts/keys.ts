@@ -33,6 +33,8 @@ export interface KeyRights {
   readonly allowEssential: boolean;
   /** Mail submitted over SMTP without the compliance variables is refused; else the footer is appended to it. */
   readonly strictCompliance: boolean;
+  /** False: a test key. What it sends is checked, stored and reported like other mail, and simulated: it never leaves. */
+  readonly livemode: boolean;
 }
 
 export type ApiKey = ReturnType<typeof apiKeyOf>;
@@ -48,6 +50,8 @@ export interface ApiKeyInput {
   allowEssential?: boolean;
   /** Default: false. */
   strictCompliance?: boolean;
+  /** Default: true. */
+  livemode?: boolean;
 }
 
 export interface CreatedKey {
@@ -153,6 +157,7 @@ export function createKeyRow(
     allow_from: JSON.stringify(input.allowFrom),
     allow_essential: input.allowEssential ? 1 : 0,
     strict_compliance: input.strictCompliance ? 1 : 0,
+    simulates: input.livemode ? 0 : 1,
     created_at: clock.now(),
     revoked_at: null,
   };
@@ -172,6 +177,8 @@ function excessOf(input: KeyRights, creator: KeyRights): Refusal | null {
     return tooManyRights('allowFrom', `must be among ${creator.allowFrom.join(', ')}`);
   if (input.allowEssential && !creator.allowEssential)
     return tooManyRights('allowEssential', 'must be false, as for the creating key');
+  if (input.livemode && !creator.livemode)
+    return tooManyRights('livemode', 'must be false, as for the creating key');
   return creator.strictCompliance && !input.strictCompliance
     ? tooManyRights('strictCompliance', 'must be true, as for the creating key')
     : null;
@@ -210,8 +217,11 @@ function checkKey(
   if (isRefusal(allowIps)) return allowIps;
   const allowFrom = readEach('allowFrom', input.allowFrom, 'a domain such as example.com', normalizeDomain);
   if (isRefusal(allowFrom)) return allowFrom;
-  const { accountId, allowEssential = true, strictCompliance = false } = input;
-  return { accountId, name, scopes: [...scopes], allowIps, allowFrom, allowEssential, strictCompliance };
+  const { accountId, allowEssential = true, strictCompliance = false, livemode = true } = input;
+  if (!livemode && scopes.has('operator'))
+    return invalid('scope', 'of a test key must not be operator, which concerns the mail of all accounts');
+  const rights = { scopes: [...scopes], allowIps, allowFrom, allowEssential, strictCompliance, livemode };
+  return { accountId, name, ...rights };
 }
 
 function readEach(
@@ -250,6 +260,7 @@ export function rightsOf(row: ApiKeyRow): KeyRights {
     allowFrom: Object.freeze(parseList(row.allow_from)),
     allowEssential: row.allow_essential === 1,
     strictCompliance: row.strict_compliance === 1,
+    livemode: row.simulates === 0,
   };
 }
 

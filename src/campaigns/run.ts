@@ -641,6 +641,8 @@ function queueBatch(
     const { address } = stored;
     after.queued++;
     destinations.add(domainOf(address));
+    // A campaign of a test key reached nobody: segments and exclusions do not see it.
+    if (send.simulated === 1) continue;
     // Statistics have no simulated mail.
     const bits = isSimulated(address, parts) ? 0 : copy.bits;
     tables.engagement.addOfCampaign(send.campaign_seq, member.seq, bits);
@@ -965,6 +967,7 @@ function createCopier(
           trackOpens: mail.trackOpens,
           essential: false,
           labels: mail.labels ?? null,
+          isSimulation: send.simulated === 1,
           now,
           dueAt: now,
         },

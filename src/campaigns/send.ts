@@ -314,6 +314,7 @@ export function createCampaignSending(
           subscription_group_id: audience.groupIds[0] ?? '',
           audience: writeAudience(audience),
           test: test === null ? null : JSON.stringify(test),
+          simulated: sender.isSimulation === true ? (1 as const) : (0 as const),
           scheduled_at: parsed.scheduledAt,
           per_hour: parsed.perHour,
           next_at: now,
@@ -610,6 +611,7 @@ function presentProgress(send: CampaignSend, cancellable: boolean) {
       notRenderable: send.not_renderable,
     },
     perHour: send.per_hour,
+    livemode: send.simulated === 0,
     pausedReason: send.paused_reason,
     ...(send.paused_figures === null
       ? {}

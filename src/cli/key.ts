@@ -41,6 +41,10 @@ Examples:
             '--strict-compliance',
             'reject messages submitted over SMTP without compliance variables, instead of appending the footer',
           ),
+          option(
+            '--test',
+            'create a test key: its mail is checked, stored and reported, and never leaves this server',
+          ),
           option('--json', 'print JSON (always the case)'),
         ],
         run: async ({ account: accountId, ...options }) => {
@@ -54,6 +58,7 @@ Examples:
               allowFrom: parts(options.allowFrom),
               allowEssential: options.essential !== false,
               strictCompliance: options.strictCompliance === true,
+              livemode: options.test !== true,
             }),
           );
           context.printJson({ ...key, key: secret });
@@ -150,8 +155,12 @@ const SECRET_LENGTH = 46;
 const MAX_SECRETS = 1000;
 
 /** Restrictions of the key, named like its options. */
-function restrictionsOf({ allowEssential, strictCompliance }: ApiKey): string[] {
-  return [...(allowEssential ? [] : ['no-essential']), ...(strictCompliance ? ['strict-compliance'] : [])];
+function restrictionsOf({ allowEssential, strictCompliance, livemode }: ApiKey): string[] {
+  return [
+    ...(livemode ? [] : ['test']),
+    ...(allowEssential ? [] : ['no-essential']),
+    ...(strictCompliance ? ['strict-compliance'] : []),
+  ];
 }
 
 /** Options may be repeated or list several values with commas. */

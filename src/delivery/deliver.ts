@@ -110,7 +110,14 @@ const MAX_UNPREPARED_WAIT_MS = HOUR;
 
 /** Has no state but the deliveries in progress. `stop` ends the worker threads. */
 export function createDeliveries(
-  { clock, expiry, log }: Pick<Context, 'clock' | 'expiry' | 'log'>,
+  {
+    clock,
+    config,
+    expiry,
+    log,
+  }: Pick<Context, 'clock' | 'expiry' | 'log'> & {
+    config: { hostname: string };
+  },
   parts: DeliveryParts,
 ) {
   const { recorder, results, classify, feedback, recording, claims, waits, egress, buildJob, pool, tls } =
@@ -257,7 +264,7 @@ export function createDeliveries(
   async function conclude(message: QueuedMessage, target: LocalTarget): Promise<void> {
     if (target.kind === 'simulator') {
       await recording.conclude(message, (tables) =>
-        playSimulation({ results, recorder }, tables, message.seq),
+        playSimulation({ results, recorder, hostname: config.hostname }, tables, message.seq),
       );
       return;
     }

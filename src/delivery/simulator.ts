@@ -1,4 +1,5 @@
 import type { Recorder } from '../events/record.ts';
+import { domainOf } from '../mail/address.ts';
 import { type Classification, classify } from '../mail/classify/classify.ts';
 import type { SmtpReply } from '../mail/reply.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
@@ -7,7 +8,7 @@ import type { AttemptResult, AttemptResults, DeliveryOutcome } from './attempt-r
 
 /*
  * Recipients at `simulator.<hostname>`: each address has a fixed result, without any connection, so that a caller can
- * test every event. Simulated messages are not counted in statistics and suppress no address.
+ * test every event. Messages of test keys to any other address are delivered. Simulated messages are not counted in statistics and suppress no address.
  */
 
 /** The domain of the simulated recipients. */
@@ -43,12 +44,10 @@ const UNKNOWN: SmtpReply = {
 /** The wait of `deferred@`, much shorter than the retry schedule, because a person waits for the simulation. */
 const RETRY_WAIT_MS = 2000;
 
-/** The result of this attempt at a simulator address. */
-function simulate(message: MessageRow): AttemptResult {
-  const reply =
-    message.attempts > 0 && localPart(message) === 'deferred'
-      ? DELIVERED
-      : (REPLIES.get(localPart(message)) ?? UNKNOWN);
+/** The result of this attempt. `address`: null for one that is not of the simulator. */
+function simulate({ attempts }: MessageRow, address: string | null): AttemptResult {
+  const isAccepted = address === null || (address === 'deferred' && attempts > 0);
+  const reply = isAccepted ? DELIVERED : (REPLIES.get(address) ?? UNKNOWN);
   const classification: Classification = {
     ...classify({ phase: 'rcpt', reply }),
     retryAfterMs: RETRY_WAIT_MS,
@@ -58,25 +57,31 @@ function simulate(message: MessageRow): AttemptResult {
 
 /** Records one simulated attempt, inside a unit of work, and the events that follow a delivery. */
 export function playSimulation(
-  deps: { results: AttemptResults; recorder: Recorder },
+  deps: { results: AttemptResults; recorder: Recorder; hostname: string },
   tables: Tables,
   seq: number,
 ): DeliveryOutcome | null {
   const { results, recorder } = deps;
   const message = tables.messages.bySeq(seq);
   if (message === null) return null;
-  const outcome = results.record(tables, seq, simulate(message), {
+  const address = simulatorAddress(message, deps.hostname);
+  const outcome = results.record(tables, seq, simulate(message, address), {
     lane: 'simulator',
     conclusion: 'replied',
     sessions: [],
   });
   const after = tables.messages.bySeq(seq);
-  if (outcome?.status === 'delivered' && after !== null) recordFollowUp(recorder, tables, after);
+  if (outcome?.status === 'delivered' && after !== null) recordFollowUp(recorder, tables, after, address);
   return outcome;
 }
 
-function recordFollowUp(recorder: Recorder, tables: Tables, message: MessageRow): void {
-  switch (localPart(message)) {
+function recordFollowUp(
+  recorder: Recorder,
+  tables: Tables,
+  message: MessageRow,
+  address: string | null,
+): void {
+  switch (address) {
     case 'complained':
       recorder.message(tables, message, {
         kind: 'email_complained',
@@ -117,7 +122,9 @@ function recordFollowUp(recorder: Recorder, tables: Tables, message: MessageRow)
   }
 }
 
-/** The local part without `+tag`. */
-function localPart(message: MessageRow): string {
-  return message.recipient.slice(0, message.recipient.lastIndexOf('@')).split('+')[0]?.toLowerCase() ?? '';
+/** The local part of an address of the simulator, without `+tag`; null for other addresses. */
+function simulatorAddress({ recipient }: MessageRow, hostname: string): string | null {
+  const at = recipient.lastIndexOf('@');
+  if (domainOf(recipient) !== simulatorDomain(hostname)) return null;
+  return recipient.slice(0, at).split('+')[0]?.toLowerCase() ?? '';
 }

@@ -16,6 +16,8 @@ interface EventIdentity {
   eventId: string;
   timestamp: string;
   accountId: string;
+  /** False: the event is about mail that is simulated. */
+  livemode: boolean;
   /** Equal to `messageId`. Both are null for an event about a recipient without a message, and absent for one of a domain, and of received mail. */
   emailId?: string | null;
   messageId?: string | null;
@@ -30,6 +32,7 @@ export function presentEvent(row: EventRow): FeedEvent {
     event: row.kind,
     timestamp: iso(row.at),
     accountId: row.account_id,
+    livemode: row.simulated !== 1,
     ...(row.kind.startsWith('email_') && row.kind !== 'email_received'
       ? { emailId: row.message_id, messageId: row.message_id }
       : {}),

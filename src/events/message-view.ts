@@ -34,6 +34,7 @@ export function presentMessage(row: ListedMessage, reason: string | null = null)
     status,
     attempts: row.attempts,
     reason,
+    livemode: row.simulated === 0,
     simulated: row.simulated === 1 ? true : null,
     heldBecause: row.hold_reason,
     scheduledAt: isoOrNull(scheduledAt),

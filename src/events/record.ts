@@ -57,6 +57,8 @@ export interface MessageContext {
   subject?: string;
   tags?: readonly string[];
   metadata?: Readonly<Record<string, string>>;
+  /** False for a send that was refused to a test key; else it is that of the message. */
+  livemode?: boolean;
 }
 
 export interface EventWithoutMessage<Kind extends MessageEventKind> {

@@ -22,6 +22,7 @@ const CALLER = Object.freeze<Caller>({
   allowFrom: [],
   allowEssential: false,
   strictCompliance: false,
+  livemode: true,
 });
 
 /**

@@ -326,6 +326,8 @@ export function createAcceptance(
               accountId: sender.account.account_id,
               body: fingerprinted(request.body),
               ...idempotency,
+              // A live message never gets the stored response of a test.
+              endpoint: sender.isSimulation === true ? `test/${idempotency.endpoint}` : idempotency.endpoint,
             });
       if (isRefusal(reservation)) return reservation;
       if (reservation?.kind === 'stored')
@@ -429,6 +431,7 @@ function createRefusalEvents(
         from: send.from.address,
         subject,
         ...readLabels(send.labels),
+        ...(sender.isSimulation === true ? { livemode: false } : {}),
       };
       const perUnit = Math.max(1, Math.floor(UNIT_ROWS / rows));
       for (let at = 0; at < recorded.length; at += perUnit) {

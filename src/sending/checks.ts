@@ -1,3 +1,4 @@
+import type { KeyRights } from '../accounts/keys.ts';
 import { marketingIneligibility } from '../audience/eligibility.ts';
 import { iso } from '../core/clock.ts';
 import type { Work } from '../core/concurrency/slices.ts';
@@ -58,6 +59,8 @@ export interface Sender {
   allowFrom: readonly string[];
   /** The API key can send essential mail. */
   allowEssential: boolean;
+  /** The API key is a test key: the messages are simulated, whoever their recipients are. Default: false. */
+  isSimulation?: boolean;
   /**
    * A test message to a person who uses the console: in the marketing stream it needs neither contact nor consent, and ignores
    * an opt-out. Only `sending/test-messages` sets it.
@@ -106,6 +109,15 @@ function checkRecipients(
         recipients: send.recipients,
         essential: isExempt(sender, send),
       });
+}
+
+/** The sender of a request with an API key. */
+export function senderOf(
+  account: AccountRow,
+  { allowFrom, allowEssential, livemode }: Pick<KeyRights, 'allowFrom' | 'allowEssential' | 'livemode'>,
+  useCase: Stream,
+): Sender {
+  return { account, useCase, allowFrom, allowEssential, isSimulation: !livemode };
 }
 
 export interface Checked {

@@ -273,6 +273,8 @@ export interface NewMail {
   essential: boolean;
   /** Tags and metadata in their stored form; null: none. */
   labels: string | null;
+  /** The message is simulated even if its recipient is not. */
+  isSimulation: boolean;
   /** Epoch ms of the acceptance. */
   now: number;
   /** Epoch ms of the first attempt. */
@@ -292,7 +294,7 @@ export function storeMessage(
   const { accountId, useCase, domainId, now, dueAt } = mail;
   const { address } = mail.recipient.mailbox;
   const destination = domainOf(address);
-  const simulated = isSimulated(address, options);
+  const simulated = mail.isSimulation || isSimulated(address, options);
   const priority = PRIORITY_OF_STREAM[useCase];
   const isDue = dueAt <= now;
   const row: NewMessage = {
@@ -357,7 +359,8 @@ export function isSimulated(address: string, { simulatorDomain }: Pick<StoreOpti
 }
 
 /** The number of messages that are not simulated. */
-function countedCopies({ copies }: Draft, options: Pick<StoreOptions, 'simulatorDomain'>): number {
+function countedCopies({ sender, copies }: Draft, options: Pick<StoreOptions, 'simulatorDomain'>): number {
+  if (sender.isSimulation === true) return 0;
   return copies.filter(({ recipient }) => !isSimulated(recipient.mailbox.address, options)).length;
 }
 
@@ -380,7 +383,9 @@ export function leasesFor(
       content_bytes: size + (shared?.packed.size ?? 0),
     };
   });
-  const isSimulation = copies.some(({ recipient }) => isSimulated(recipient.mailbox.address, options));
+  const isSimulation =
+    sender.isSimulation === true ||
+    copies.some(({ recipient }) => isSimulated(recipient.mailbox.address, options));
   return dueAt > now || isSimulation ? mail.map(() => null) : leaseNow(mail);
 }
 
@@ -425,6 +430,7 @@ export function storeDraft(
         trackOpens: send.trackOpens,
         essential: send.essential,
         labels: send.labels,
+        isSimulation: sender.isSimulation === true,
         now,
         dueAt,
       },

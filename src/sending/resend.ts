@@ -140,6 +140,7 @@ export function createResend(
           trackOpens: message.track_opens === 1,
           essential,
           labels: message.labels,
+          isSimulation: sender.isSimulation === true,
           now,
           dueAt: now,
         },
@@ -161,7 +162,7 @@ export function createResend(
     if (key === null) return resend(request, null);
     const reservation = keys.begin({
       accountId: sender.account.account_id,
-      endpoint: ENDPOINT,
+      endpoint: sender.isSimulation === true ? `test/${ENDPOINT}` : ENDPOINT,
       key,
       body: { messageId },
     });

@@ -32,7 +32,7 @@ export interface TestMail {
 }
 
 /** Who requests it. */
-export interface Tester extends Pick<Sender, 'account' | 'allowFrom'> {
+export interface Tester extends Pick<Sender, 'account' | 'allowFrom' | 'isSimulation'> {
   /** Of an API key or a person. */
   callerId: string;
 }
@@ -78,11 +78,18 @@ export function createTestMessages(
       to: readonly string[],
       { stream, mail, isOptional }: TestMail,
     ): Promise<SentTests | Refusal> => {
-      const { account, allowFrom, callerId } = tester;
+      const { account, allowFrom, callerId, isSimulation = false } = tester;
       const { account_id: accountId } = account;
       const recipients = recipientsOf(to, testPeople(tables, accountId, callerId));
       if (isRefusal(recipients)) return recipients;
-      const sender: Sender = { account, useCase: stream, allowFrom, allowEssential: false, isTest: true };
+      const sender: Sender = {
+        account,
+        useCase: stream,
+        allowFrom,
+        allowEssential: false,
+        isTest: true,
+        isSimulation,
+      };
       const addressed = recipients.map((address) => ({
         mailbox: { name: '', address },
         role: 'to' as const,

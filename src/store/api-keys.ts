@@ -17,6 +17,8 @@ export interface ApiKeyRow {
   allow_from: string;
   allow_essential: 0 | 1;
   strict_compliance: 0 | 1;
+  /** 1: a test key, whose mail is simulated. */
+  simulates: 0 | 1;
   created_at: number;
   revoked_at: number | null;
 }

@@ -119,6 +119,7 @@ const campaignSend = z.strictObject({
   decide_at: time.nullable().default(null),
   decision: json(campaignDecision).nullable().default(null),
   in_rest: flag.default(0),
+  simulated: flag.default(0),
 });
 
 const campaignProvider = z.strictObject({
@@ -258,6 +259,8 @@ export const RECORD_SCHEMAS = {
     allow_from: json(z.array(z.string())),
     allow_essential: flag,
     strict_compliance: flag,
+    // Files of older versions do not have it.
+    simulates: flag.default(0),
     created_at: time,
     revoked_at: time.nullable(),
   }),

@@ -8,7 +8,7 @@ export interface WebhookPayload {
   type: string;
   created: string;
   timestamp: string;
-  /** False for simulated mail and test calls. */
+  /** Repeats that of the event. False for simulated mail and test calls. */
   livemode: boolean;
   /** `to`: the recipient of the event, where it has one. */
   data: { object: FeedEvent | (FeedEvent & { to: string[] }) };
@@ -23,7 +23,7 @@ export function webhookPayload(event: EventRow): WebhookPayload {
     type: object.event,
     created: object.timestamp,
     timestamp: object.timestamp,
-    livemode: event.simulated !== 1,
+    livemode: object.livemode,
     data: { object: recipient === undefined ? object : { ...object, to: [recipient] } },
   };
 }

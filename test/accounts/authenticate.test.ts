@@ -50,6 +50,7 @@ describe('a valid key', () => {
       allowFrom: ['example.com'],
       allowEssential: false,
       strictCompliance: true,
+      livemode: true,
     });
   });
 

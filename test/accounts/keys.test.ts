@@ -39,6 +39,7 @@ describe('a new key', () => {
       allowFrom: ['example.com', 'xn--bcher-kva.example'],
       allowEssential: true,
       strictCompliance: false,
+      livemode: true,
       revokedAt: null,
     });
     expect(createKeys(store).list('shop')).toContainEqual(key);
@@ -87,6 +88,7 @@ describe('a key that another key creates', () => {
     allowFrom: [],
     allowEssential: true,
     strictCompliance: false,
+    livemode: true,
   };
   it.each<[string, Partial<KeyRights>, Partial<ApiKeyInput>]>([
     ['a scope', { scopes: ['setup'] }, { scopes: ['setup', 'marketing'] }],
@@ -99,6 +101,7 @@ describe('a key that another key creates', () => {
     ['another domain', { allowFrom: ['a.example'] }, { allowFrom: ['a.example', 'b.example'] }],
     ['essential mail', { allowEssential: false }, {}],
     ['mail without the footer', { strictCompliance: true }, {}],
+    ['live mail', { livemode: false }, {}],
   ])('cannot have more rights: %s', async (_, creator, more) => {
     const created = await createKeys(store).create(input(more), { ...ALL, ...creator });
     expect(codeOf(created)).toBe('INSUFFICIENT_SCOPE');
@@ -112,6 +115,7 @@ describe('a key that another key creates', () => {
       allowFrom: ['a.example', 'b.example'],
       allowEssential: false,
       strictCompliance: true,
+      livemode: false,
     };
     const same = granted(await createKeys(store).create(input(creator), creator));
     expect(same.key).toMatchObject(creator);

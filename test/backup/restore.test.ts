@@ -437,6 +437,7 @@ function insertCampaign(tables: Tables, id: string, now: number): number {
       paused_reason: null,
       paused_figures: null,
       seen_counts: null,
+      simulated: 0,
       started_at: null,
       finished_at: null,
       created_at: now,

@@ -21,6 +21,7 @@ describe('key create', () => {
       allowFrom: [],
       allowEssential: true,
       strictCompliance: false,
+      livemode: true,
       createdAt: expect.stringMatching(/^\d{4}-.*Z$/),
       revokedAt: null,
       lastUsedAt: null,
@@ -58,6 +59,13 @@ describe('key create', () => {
     const created = await shell.json('key', 'create', ...args);
     expect(created).toMatchObject({ allowEssential: false, strictCompliance: true });
     expect((await shell.run('key', 'list')).out).toMatch(/no-essential, strict-compliance/);
+  });
+
+  it('creates a test key, which cannot concern the installation', async () => {
+    const args = ['key', 'create', '--account', 'shop', '--test', '--scope'];
+    expect(await shell.json(...args, 'transactional')).toMatchObject({ livemode: false });
+    expect((await shell.run('key', 'list')).out).toMatch(/ test /);
+    expect((await shell.run(...args, 'operator')).err).toContain('must not be operator');
   });
 
   it('warns about a From domain that is not registered', async () => {

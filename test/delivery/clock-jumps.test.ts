@@ -74,6 +74,7 @@ function storeAt(tx: Tables, now: number, expiry: Pick<ExpiryClock, 'acceptedAt'
     trackOpens: false,
     essential: false,
     labels: null,
+    isSimulation: false,
     now,
     dueAt: now,
   } as const;

@@ -237,6 +237,7 @@ describe('a revoked API key', () => {
       allow_from: '[]',
       allow_essential: 1,
       strict_compliance: 0,
+      simulates: 0,
       created_at: 1,
     } as const;
     const now = clock.now();

@@ -43,6 +43,7 @@ export function insertCampaignSend(
       paused_reason: null,
       paused_figures: null,
       seen_counts: null,
+      simulated: 0,
       started_at: now,
       finished_at: null,
       created_at: now,

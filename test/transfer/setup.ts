@@ -106,6 +106,7 @@ export async function startFull(options: InstallationOptions = {}) {
     allow_from: '[]',
     allow_essential: 1,
     strict_compliance: 0,
+    simulates: 0,
     created_at: now,
     revoked_at: null,
   });
@@ -119,6 +120,7 @@ export async function startFull(options: InstallationOptions = {}) {
     allow_from: '[]',
     allow_essential: 1,
     strict_compliance: 0,
+    simulates: 0,
     created_at: now,
     revoked_at: null,
   });
@@ -309,6 +311,7 @@ export async function startFull(options: InstallationOptions = {}) {
       paused_reason: null,
       paused_figures: null,
       seen_counts: null,
+      simulated: 0,
       started_at: now,
       finished_at: now,
       created_at: now,

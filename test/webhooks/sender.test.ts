@@ -59,6 +59,7 @@ describe('an event', () => {
             event: 'email_sent',
             timestamp: iso(env.clock.now()),
             accountId: 'acct_one',
+            livemode: true,
             emailId: message.message_id,
             messageId: message.message_id,
             useCase: 'tx',

@@ -142,6 +142,7 @@ const progress = z
       })
       .describe('Members without a message, by reason.'),
     perHour: z.int().nullable().describe('Maximum number of messages per hour; null: no limit.'),
+    livemode: z.boolean().describe('`false`: it was sent with a test key, and reaches nobody.'),
     pausedReason: z
       .string()
       .nullable()
@@ -247,6 +248,7 @@ const PROGRESS_EXAMPLE: z.output<typeof progress> = {
   queued: 12000,
   skipped: { withoutEmail: 3, notEligible: 41, notRenderable: 0 },
   perHour: 20000,
+  livemode: true,
   pausedReason: null,
   scheduledAt: null,
   startedAt: '2026-01-31T12:30:00.000Z',

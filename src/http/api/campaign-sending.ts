@@ -3,6 +3,7 @@ import { MAX_EXCLUDED, MAX_GROUPS } from '../../campaigns/audience.ts';
 import type { Campaigns } from '../../campaigns/campaigns.ts';
 import type { CampaignSending } from '../../campaigns/send.ts';
 import { isRefusal, type RefusalCode, refuse } from '../../core/refusal.ts';
+import { senderOf } from '../../sending/checks.ts';
 import type { OneClickNotice } from '../../sending/one-click.ts';
 import type { AccountRow } from '../../store/accounts.ts';
 import type { CampaignRow } from '../../store/campaigns/campaigns.ts';
@@ -244,8 +245,7 @@ function sendCampaign({ sending, account, oneClick }: Omit<CampaignServices, 'ca
     handle: async ({ caller, params: { campaignId }, body }) => {
       const row = account(caller.accountId);
       if (row === null) return refuse('UNAUTHENTICATED', 'The account does not exist');
-      const { allowFrom, allowEssential } = caller;
-      const sender = { account: row, useCase: 'mk' as const, allowFrom, allowEssential };
+      const sender = senderOf(row, caller, 'mk');
       const sent = await sending.send(sender, campaignId, body);
       if (isRefusal(sent)) return sent;
       const campaign = presentWithProgress(sending, sent.campaign);

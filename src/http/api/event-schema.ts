@@ -17,6 +17,7 @@ const identity = z
     eventId: z.string(),
     timestamp: z.iso.datetime(),
     accountId: z.string(),
+    livemode: z.boolean().describe('`false`: the event is about mail of a test key or to the simulator.'),
     domainId: z.string().optional(),
   })
   .meta({ id: 'EventIdentity' });
@@ -81,6 +82,7 @@ export const EVENT_EXAMPLE = {
   event: 'email_delivered',
   timestamp: '2026-01-31T12:00:01.250Z',
   accountId: 'acct_7f3k2m9x0q1z',
+  livemode: true,
   emailId: EXAMPLE_MESSAGE_ID,
   messageId: EXAMPLE_MESSAGE_ID,
   useCase: 'tx',

@@ -38,6 +38,7 @@ import type { TemplateThreads } from '../../templates/thread/threads.ts';
 import type { Webhooks } from '../../webhooks/service.ts';
 import type { Route } from '../route.ts';
 import { withStorageCheck } from '../storage-check.ts';
+import { withTestKeyCheck } from '../test-keys.ts';
 import { accountRoutes } from './accounts/account.ts';
 import { installationAccountRoutes } from './accounts/accounts.ts';
 import { accountKeyRoutes, keyRoutes } from './accounts/keys.ts';
@@ -123,7 +124,9 @@ export interface ApiServices extends SendServices {
 
 /** All operations that require a key, in the order of the documentation. */
 export function apiRoutes(context: Context, services: ApiServices): Route[] {
-  return operations(context, services).map((route) => withStorageCheck(route, services.storageRefusal));
+  return operations(context, services).map((route) =>
+    withTestKeyCheck(withStorageCheck(route, services.storageRefusal), context.tables),
+  );
 }
 
 function operations(context: Context, services: ApiServices): Route[] {

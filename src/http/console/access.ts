@@ -143,6 +143,7 @@ export function createConsoleAccess(
       allowFrom: [],
       allowEssential: true,
       strictCompliance: false,
+      livemode: true,
     };
     ofCaller.set(caller, identity);
     return caller;

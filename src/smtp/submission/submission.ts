@@ -12,6 +12,7 @@ import { createTokenBuckets } from '../../core/token-bucket.ts';
 import { isLoopback } from '../../dns/address-kinds.ts';
 import { parseMailbox } from '../../mail/address.ts';
 import type { Acceptance } from '../../sending/accept.ts';
+import { senderOf } from '../../sending/checks.ts';
 import type { SendResult } from '../../sending/draft.ts';
 import type { AccountRow } from '../../store/accounts.ts';
 import type { Context } from '../../store/context.ts';
@@ -146,7 +147,7 @@ export async function createSubmission(
     if (isRefusal(request)) return request;
     const { body, idempotencyKey: key } = request;
     const accepted = await acceptance.accept({
-      sender: { account, useCase, allowFrom: caller.allowFrom, allowEssential: caller.allowEssential },
+      sender: senderOf(account, caller, useCase),
       body,
       appendFooter: !caller.strictCompliance,
       literalBraces: true,

@@ -32,6 +32,8 @@ export interface CampaignSendRow {
   not_renderable: number;
   /** No message is queued before this time. */
   next_at: number;
+  /** 1: sent with a test key: all its messages are simulated. */
+  simulated: 0 | 1;
   /** 1: the send is not complete. */
   open: 0 | 1;
   /** Why the service paused it; null: the service did not. */
@@ -120,7 +122,7 @@ export function campaignSendTable(db: Database) {
     INSERT INTO campaign_sends ${columnValues(`campaign_seq, account_id, job_id, subscription_group_id,
       scheduled_at, per_hour, members, last_seq, at_seq, queued, without_email, not_eligible, not_renderable,
       next_at, open, paused_reason, paused_figures, seen_counts, started_at, finished_at, created_at,
-      audience, test, decide_at, decision, in_rest`)}`);
+      audience, test, decide_at, decision, in_rest, simulated`)}`);
   const insertMail = sql.run<[number, string]>(
     'INSERT INTO campaign_mails (campaign_seq, mail) VALUES (?, ?)',
   );

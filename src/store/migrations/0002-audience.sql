@@ -758,3 +758,7 @@ END;
 CREATE TRIGGER inbound_mails_bytes_delete AFTER DELETE ON inbound_mails BEGIN
   UPDATE stored_bytes SET bytes = bytes - (1000 + coalesce(octet_length(OLD.content), 0)) WHERE account_id = OLD.account_id;
 END;
+
+-- Test keys, and campaigns that were sent with one.
+ALTER TABLE api_keys ADD COLUMN simulates INTEGER NOT NULL DEFAULT 0 CHECK (simulates IN (0, 1));
+ALTER TABLE campaign_sends ADD COLUMN simulated INTEGER NOT NULL DEFAULT 0 CHECK (simulated IN (0, 1));

@@ -40,7 +40,9 @@ async function start() {
       tables,
       {
         account_id: 'acct_one',
+        recipient: `${name}@example.net`,
         recipient_hash: emailIdentifier(`${name}@example.net`),
+        simulated: 0,
         use_case: 'mk',
         campaign_id: null,
       },

@@ -64,7 +64,7 @@ export function createMonthQueue({ config, clock, tables, writer, providers }: M
   );
   const shares = createShares({ sessions: 400, bytes: 1e9 });
   const deliveries = createDeliveries(
-    { clock, expiry, log },
+    { clock, config, expiry, log },
     {
       recorder,
       results,

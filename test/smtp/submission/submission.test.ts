@@ -148,6 +148,13 @@ describe('a submitted mail', () => {
     expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
   });
 
+  it('of a test key is simulated', async () => {
+    const setup = await startSubmission();
+    const client = await setup.loggedIn({ livemode: false });
+    expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
+    expect(setup.stored().map(({ simulated }) => simulated)).toEqual([1]);
+  });
+
   it('whose markup would hide the footer is rejected', async () => {
     const setup = await startSubmission();
     const client = await setup.loggedIn();

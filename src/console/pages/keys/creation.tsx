@@ -26,6 +26,7 @@ export function KeyCreation({ onCreated }: { onCreated: (key: NewKey) => void })
         allowFrom: partsOf(fieldText(fields, 'allowFrom')),
         allowEssential: fields.get('noEssential') === null,
         strictCompliance: fields.get('strictCompliance') !== null,
+        livemode: fields.get('test') === null,
       };
       if (body.scopes.length === 0) throw new Error(t('keys.scopes.missing'));
       onCreated(await operate('post', '/web-setup/keys', { account: accountId, body }));
@@ -74,6 +75,13 @@ export function KeyCreation({ onCreated }: { onCreated: (key: NewKey) => void })
             </label>
           ))}
         </fieldset>
+        <label class="check">
+          <input class="tick" type="checkbox" name="test" aria-describedby="key-test-hint" />{' '}
+          {t('keys.test.choose')}{' '}
+          <span id="key-test-hint" class="small">
+            {t('keys.test.hint')}
+          </span>
+        </label>
         <details>
           <summary>{t('keys.restrictions')}</summary>
           <label class="field">

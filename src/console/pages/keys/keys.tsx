@@ -154,6 +154,7 @@ function KeyRow({
 
 function restrictionsOf(key: ListedKey, t: ReturnType<typeof useTexts>['t']): string[] {
   return [
+    ...(key.livemode ? [] : [t('keys.test')]),
     ...key.allowIps,
     ...key.allowFrom,
     ...(key.allowEssential ? [] : [t('keys.noEssential')]),

@@ -88,6 +88,7 @@ export const keySchema = z
     allowFrom: z.array(z.string()).describe('From domains that it may send for; empty: any.'),
     allowEssential: z.boolean(),
     strictCompliance: z.boolean(),
+    livemode: z.boolean().describe('`false`: a test key, whose mail is simulated and never sent.'),
     createdAt: z.iso.datetime(),
     lastUsedAt: z.iso.datetime().nullable().describe('At most a minute too old; `null`: not used yet.'),
     revokedAt: z.iso.datetime().nullable(),
@@ -102,6 +103,7 @@ const EXAMPLE_KEY: z.output<typeof keySchema> = {
   allowFrom: [],
   allowEssential: true,
   strictCompliance: false,
+  livemode: true,
   createdAt: '2026-01-31T12:00:00.000Z',
   lastUsedAt: '2026-02-01T12:00:00.000Z',
   revokedAt: null,
@@ -124,6 +126,12 @@ const inputSchema = z
       .default(false)
       .describe(
         'Whether mail over SMTP without compliance variables is rejected instead of getting the footer.',
+      ),
+    livemode: z
+      .boolean()
+      .default(true)
+      .describe(
+        '`false` creates a test key: what it sends is checked, stored and reported with `livemode: false`, and never leaves.',
       ),
   })
   .meta({ id: 'ApiKeyInput' });

@@ -137,10 +137,13 @@ export const messageSchema = z
         'Why a message is `deferred`, `bounced` or `failed`: the classification of the last reply, the `reasonCode` of `email_suppressed`, or the `reason` of `email_failed`. Absent when it is not known, and in responses of actions on the message.',
       ),
     attempts: z.int(),
+    livemode: z
+      .boolean()
+      .describe('`false`: the message was sent with a test key or to the simulator, and does not leave.'),
     simulated: z
       .boolean()
       .optional()
-      .describe('Present and true if the recipient is simulated: statistics do not count the message.'),
+      .describe('Present and true if `livemode` is false: statistics do not count the message.'),
     scheduledAt: z.string().optional().describe('Of a `scheduled` message: when it is sent.'),
     nextAttemptAt: z.string().optional(),
     heldBecause: holdReason.optional(),
@@ -187,6 +190,7 @@ export const MESSAGE_EXAMPLE: z.output<typeof messageSchema> = {
   subject: 'Your order 10042',
   status: 'delivered',
   attempts: 1,
+  livemode: true,
   createdAt: '2026-01-31T12:00:00.000Z',
   updatedAt: '2026-01-31T12:00:01.250Z',
 };

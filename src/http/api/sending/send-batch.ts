@@ -11,7 +11,7 @@ import { type Call, Reply, type Route } from '../../route.ts';
 import { readInput } from '../../validation/parse.ts';
 import { unknownWarnings } from '../../validation/unknown-fields.ts';
 import { sendItems } from './batch-items.ts';
-import { idempotencyKey, REPLAYED_HEADER, STREAMS, senderOf } from './send.ts';
+import { idempotencyKey, REPLAYED_HEADER, STREAMS, senderOfCaller } from './send.ts';
 
 /*
  * `POST /…/send-batch`: up to 500 sends in one request, each accepted or refused individually, with results in order.
@@ -89,7 +89,7 @@ function batchRoute(
     const input = readInput(schema, read.value, 'message', true);
     if (isRefusal(input)) return refused(input);
     const warnings = unknownWarnings(input.unknown, 'field');
-    const sender = senderOf(context, call.caller, stream);
+    const sender = senderOfCaller(context, call.caller, stream);
     if (isRefusal(sender)) return refused(sender);
     const accepting = acceptance.accept({
       sender,

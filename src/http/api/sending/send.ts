@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { invalid, isRefusal, type Refusal, type RefusalCode, refuse } from '../../../core/refusal.ts';
 import type { DeliveryOutcome } from '../../../delivery/attempt-result.ts';
 import type { Acceptance, Accepted, AcceptRequest } from '../../../sending/accept.ts';
+import { senderOf } from '../../../sending/checks.ts';
 import { parseIdempotencyKey } from '../../../sending/idempotency.ts';
 import type { Resend } from '../../../sending/resend.ts';
 import type { Context } from '../../../store/context.ts';
@@ -178,7 +179,7 @@ export function resendRoute(context: SendContext, { resend }: { resend: Resend }
       'UNAVAILABLE',
     ],
     handle: async ({ caller, body: { messageId }, headers, warnings }) => {
-      const sender = senderOf(context, caller, 'tx');
+      const sender = senderOfCaller(context, caller, 'tx');
       if (isRefusal(sender)) return sender;
       const key = idempotencyKey(headers['idempotency-key']);
       if (isRefusal(key)) return key;
@@ -217,7 +218,7 @@ function acceptRequest(
   { caller, headers, body, warnings: ofRequest }: Call<unknown, unknown, SendBody>,
   stream: Stream,
 ): AcceptRequest | Refusal {
-  const sender = senderOf(context, caller, stream);
+  const sender = senderOfCaller(context, caller, stream);
   if (isRefusal(sender)) return sender;
   const key = idempotencyKey(headers['idempotency-key']);
   if (isRefusal(key)) return key;
@@ -230,15 +231,15 @@ function acceptRequest(
 }
 
 /** The sender of a request: the account with what its key may do. */
-export function senderOf(
+export function senderOfCaller(
   { tables }: SendContext,
-  { accountId, allowFrom, allowEssential }: Caller,
+  caller: Caller,
   useCase: Stream,
 ): AcceptRequest['sender'] | Refusal {
-  const account = tables.accounts.get(accountId);
+  const account = tables.accounts.get(caller.accountId);
   return account === null
     ? refuse('UNAUTHENTICATED', 'The account does not exist')
-    : { account, useCase, allowFrom, allowEssential };
+    : senderOf(account, caller, useCase);
 }
 
 function replyOf({ kind, status, body }: Accepted): Reply {

@@ -67,10 +67,14 @@ export function testMessageRoutes(
   },
 ): Route[] {
   async function send(caller: Caller, recipients: string[], test: TestMail): Promise<Reply | Refusal> {
-    const { accountId, keyId: callerId, allowFrom } = caller;
+    const { accountId, keyId: callerId, allowFrom, livemode } = caller;
     const account = tables.accounts.get(accountId);
     if (account === null) return refuse('UNAUTHENTICATED', 'The account does not exist');
-    const sent: SentTests | Refusal = await tests.send({ account, allowFrom, callerId }, recipients, test);
+    const sent: SentTests | Refusal = await tests.send(
+      { account, allowFrom, callerId, isSimulation: !livemode },
+      recipients,
+      test,
+    );
     if (isRefusal(sent)) return sent;
     const { messages, warnings } = sent;
     return new Reply({ data: { messages } }, { warnings });
