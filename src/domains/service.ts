@@ -198,6 +198,9 @@ export function createDomains(
         const row = findDomain(tx, accountId, domainId);
         if (isRefusal(row)) return row;
         dropQueued(tx, domainId);
+        const { status } = row;
+        const fields = { status, previousStatus: status, failing: [] };
+        recordDomainEvent(tx, { domain: row, kind: 'domain_deleted', fields });
         tx.domains.remove(domainId);
         return row;
       }, accountId);

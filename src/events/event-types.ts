@@ -367,6 +367,12 @@ export const DOMAIN_EVENT_TYPES = {
     previousStatus: 'TEMPORARY_FAILURE',
     failing: [{ check: 'spf', hint: 'Publish the SPF record' }],
   }),
+  domain_deleted: domainEvent('the domain was deleted; `status` and `previousStatus` are its last status', {
+    domain: 'example.com',
+    status: 'SUCCESS',
+    previousStatus: 'SUCCESS',
+    failing: [],
+  }),
 };
 
 const EXAMPLE_FIGURES = { messages: 310, events: 27, rate: 8.7, lowerBound: 5.4, limit: 5 };

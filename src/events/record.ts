@@ -26,6 +26,7 @@ import {
   nextState,
   type OperatorEventKind,
 } from './event-types.ts';
+import { passesFilter, type WebhookFilter } from './webhook-filter.ts';
 
 export type KnownMovedMessage = MovedMessage & MovedReports;
 export type MovedEvent = Extract<MessageEvent, { kind: 'email_bounced' | 'email_complained' }>;
@@ -106,6 +107,7 @@ export function createRecorder(
     const eventSeq = tables.events.insert({ event_id: ids.make('evt'), ...event });
     const subscribed = tables.webhooks.subscribed(event.account_id, event.kind);
     for (const webhook of also === null ? subscribed : new Set([...subscribed, also])) {
+      if (webhook !== also && !isWanted(tables, webhook, eventSeq)) continue;
       tables.webhookDeliveries.insert({ webhook, eventSeq, deliveryId: ids.make('whd'), at: event.at });
       onWebhookDue?.(webhook);
     }
@@ -360,4 +362,13 @@ export function dropQueued(recorder: Recorder, tables: Tables, domainId: string)
     if (recorder.message(tables, message, event)) dropped++;
   }
   return dropped;
+}
+
+/** Whether an event passes the filter of the webhook, if it has one. */
+function isWanted(tables: Tables, webhook: number, eventSeq: number): boolean {
+  const json = tables.webhooks.filter(webhook);
+  if (json === null) return true;
+  const event = tables.events.bySeq(eventSeq);
+  // Sound: only the webhooks module writes the column.
+  return event !== null && passesFilter(tables, event, JSON.parse(json) as WebhookFilter);
 }

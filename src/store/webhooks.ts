@@ -13,6 +13,8 @@ export interface WebhookRow {
   url: string;
   /** JSON array of event kinds, or `["*"]`. */
   events: string;
+  /** JSON: which events of these kinds it gets; null: all. */
+  filter: string | null;
   is_active: 0 | 1;
   /** Why the daemon disabled it; null when its account did, or when it is active. */
   off_reason: 'gone' | 'failing' | null;
@@ -46,6 +48,8 @@ export function webhookTable(db: Database) {
   const subscribers = cachedLookup(db, (accountId: string, kind: string) =>
     subscribed(accountId, `"${kind}"`),
   );
+  const filterOf = sql.value<[number], string | null>('SELECT filter FROM webhooks WHERE number = ?');
+  const filters = cachedLookup(db, (number: string) => filterOf(Number(number)) ?? null);
   const setFailingSince = sql.run<[number | null, number]>(
     'UPDATE webhooks SET failing_since = ? WHERE number = ?',
   );
@@ -86,6 +90,8 @@ export function webhookTable(db: Database) {
     remove: sql.run<[number: number]>('DELETE FROM webhooks WHERE number = ?'),
     /** Numbers of the active webhooks that subscribe to a kind. Runs for every event. */
     subscribed: (accountId: string, kind: string): readonly number[] => subscribers(accountId, kind),
+    /** The filter of a webhook as JSON; null: none. */
+    filter: (number: number): string | null => filters(String(number)),
     setFailingSince: (number: number, since: number | null): void => setFailingSince(since, number),
     /** Returns false when it is not active or does not exist. */
     turnOff: (number: number, reason: 'gone' | 'failing', at: number): boolean => turnOff(reason, at, number),

@@ -12,6 +12,7 @@ import {
 } from '../audience/sequences/definition.ts';
 import { withoutPause } from '../core/concurrency/slices.ts';
 import { EVENT_KINDS } from '../events/event-types.ts';
+import { FILTERED_STREAMS } from '../events/webhook-filter.ts';
 import { designSchema, MAX_DESIGN_JSON } from '../mail/blocks/design.ts';
 import { PARTIAL_NAME } from '../mail/liquid.ts';
 import { MEDIA_LINK } from '../media/files.ts';
@@ -120,6 +121,12 @@ const campaignSend = z.strictObject({
   decision: json(campaignDecision).nullable().default(null),
   in_rest: flag.default(0),
   simulated: flag.default(0),
+});
+
+const webhookFilter = z.strictObject({
+  domains: z.array(z.string()).optional(),
+  streams: z.array(z.enum(FILTERED_STREAMS)).optional(),
+  tags: z.array(z.string()).optional(),
 });
 
 const campaignProvider = z.strictObject({
@@ -364,6 +371,8 @@ export const RECORD_SCHEMAS = {
     description: text.nullable(),
     url: short,
     events: json(z.array(z.enum(['*', ...EVENT_KINDS])).min(1)),
+    // Files of older versions do not have it.
+    filter: json(webhookFilter).nullable().default(null),
     is_active: flag,
     off_reason: z.enum(['gone', 'failing']).nullable(),
     failing_since: time.nullable(),

@@ -1,6 +1,8 @@
 import { invalid, isRefusal, type Refusal } from '../core/refusal.ts';
 import { isForbidden, isPublic, literalAddress } from '../dns/address-kinds.ts';
 import { EVENT_KINDS, isEventKind } from '../events/event-types.ts';
+import type { WebhookFilter } from '../events/webhook-filter.ts';
+import { normalizeDomain } from '../mail/address.ts';
 import type { WebhookFields } from './resource.ts';
 
 /** Subscribes to all kinds of events. */
@@ -12,6 +14,7 @@ const MAX_NAME_LENGTH = 100;
 export interface WebhookInput {
   url: string;
   events: string | readonly string[];
+  filter?: WebhookFilter | null | undefined;
   name?: string | undefined;
   description?: string | null | undefined;
   isActive?: boolean | undefined;
@@ -22,7 +25,7 @@ export type WebhookPatch = { [Field in keyof WebhookInput]?: WebhookInput[Field]
 /** Validates the input of a new webhook and adds the defaults. */
 export function newFields(input: WebhookInput, allowPrivateNetworks: boolean): WebhookFields | Refusal {
   const { description = null, isActive = true } = input;
-  const empty = { url: '', events: [], name: '', description, isActive };
+  const empty = { url: '', events: [], filter: null, name: '', description, isActive };
   const fields = changedFields(empty, input, allowPrivateNetworks);
   return isRefusal(fields)
     ? fields
@@ -39,9 +42,12 @@ export function changedFields(
   if (isRefusal(url)) return url;
   const events = patch.events === undefined ? current.events : webhookEvents(patch.events);
   if (isRefusal(events)) return events;
+  const filter = patch.filter === undefined ? current.filter : webhookFilter(patch.filter);
+  if (isRefusal(filter)) return filter;
   return {
     url,
     events,
+    filter,
     name: patch.name ?? current.name,
     description: patch.description === undefined ? current.description : patch.description || null,
     isActive: patch.isActive ?? current.isActive,
@@ -80,6 +86,21 @@ export function webhookEvents(input: string | readonly string[]): string[] | Ref
   const unknown = kinds.findIndex((kind) => kind !== EVERY_EVENT && !isEventKind(kind));
   if (unknown !== -1) return invalid(`events[${unknown}]`, `must be "*" or one of ${EVENT_KINDS.join(', ')}`);
   return kinds.includes(EVERY_EVENT) ? [EVERY_EVENT] : kinds;
+}
+
+/** Returns the filter with domains as lower-case A-labels and without empty lists; null: it has none. */
+function webhookFilter(filter: WebhookFilter | null): WebhookFilter | null | Refusal {
+  const { domains: given = [], streams = [], tags = [] } = filter ?? {};
+  const domains = given.map((name) => normalizeDomain(name));
+  const wrong = domains.indexOf(null);
+  if (wrong !== -1) return invalid(`filter.domains[${wrong}]`, 'must be a domain such as example.com');
+  const named = domains.filter((name) => name !== null);
+  if (named.length + streams.length + tags.length === 0) return null;
+  return {
+    ...(named.length === 0 ? {} : { domains: [...new Set(named)] }),
+    ...(streams.length === 0 ? {} : { streams: [...new Set(streams)] }),
+    ...(tags.length === 0 ? {} : { tags: [...new Set(tags)] }),
+  };
 }
 
 /** Returns the name; by default the description, else the host of the URL. */

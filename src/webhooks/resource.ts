@@ -1,6 +1,7 @@
 import { iso, isoOrNull } from '../core/clock.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
 import { withoutNulls } from '../core/without-nulls.ts';
+import type { WebhookFilter } from '../events/webhook-filter.ts';
 import { HELD_BY_RESTORE } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { ListedWebhookDelivery } from '../store/webhook-deliveries.ts';
@@ -10,6 +11,8 @@ import type { WebhookRow } from '../store/webhooks.ts';
 export interface WebhookFields {
   url: string;
   events: string[];
+  /** Null: all events of these kinds. */
+  filter: WebhookFilter | null;
   name: string;
   description: string | null;
   isActive: boolean;
@@ -30,7 +33,7 @@ export type WebhookDelivery = ReturnType<typeof presentDelivery>;
 
 /** Without description and secret. `failingSince`: all calls since then failed. */
 export function presentWebhook(row: WebhookRow) {
-  const { url, name, events, isActive } = fieldsOf(row);
+  const { url, name, events, filter, isActive } = fieldsOf(row);
   return {
     webhookId: row.webhook_id,
     name,
@@ -38,7 +41,7 @@ export function presentWebhook(row: WebhookRow) {
     events,
     isActive,
     createdAt: row.created_at,
-    ...withoutNulls({ failingSince: isoOrNull(row.failing_since) }),
+    ...withoutNulls({ filter, failingSince: isoOrNull(row.failing_since) }),
   };
 }
 
@@ -57,6 +60,8 @@ export function fieldsOf(row: WebhookRow): WebhookFields {
   return {
     url: row.url,
     events,
+    // Sound: only this module writes the column.
+    filter: row.filter === null ? null : (JSON.parse(row.filter) as WebhookFilter),
     name: row.name,
     description: row.description,
     isActive: row.is_active === 1,

@@ -1,7 +1,8 @@
 import { DAY, isoOrNull } from '../core/clock.ts';
-import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { withoutNulls } from '../core/without-nulls.ts';
 import { EVENT_TYPES, type EventKind, isEventKind, isMessageEventKind } from '../events/event-types.ts';
+import { passesFilter } from '../events/webhook-filter.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
 import type { Context } from '../store/context.ts';
 import { partlyDone, unitAfter } from '../store/database/failure.ts';
@@ -107,6 +108,8 @@ export function createWebhooks(
     create: async (accountId: string, input: WebhookInput): Promise<WebhookDetail | Refusal> => {
       const fields = newFields(input, allowPrivateNetworks());
       if (isRefusal(fields)) return fields;
+      const unknown = checkDomains(tables, accountId, fields);
+      if (unknown !== null) return unknown;
       const created = await writer.run((tx): WebhookRow | Refusal => {
         const limit = mayAdd(tx, accountId);
         if (limit !== null) return limit;
@@ -136,6 +139,8 @@ export function createWebhooks(
       const changed = await change(accountId, webhookId, (tx, row) => {
         const fields = changedFields(fieldsOf(row), patch, allowPrivateNetworks());
         if (isRefusal(fields)) return fields;
+        const unknown = patch.filter === undefined ? null : checkDomains(tx, accountId, fields);
+        if (unknown !== null) return unknown;
         const isReset = fields.url !== row.url || (fields.isActive && row.is_active === 0);
         const next = {
           ...row,
@@ -187,10 +192,19 @@ export function createWebhooks(
 
 export type Webhooks = ReturnType<typeof createWebhooks>;
 
-function columns({ url, events, name, description, isActive }: WebhookFields) {
+/** Requires that the domains of the filter are registered: with a mistyped one the webhook would get nothing. */
+function checkDomains({ domains }: Tables, accountId: string, { filter }: WebhookFields): Refusal | null {
+  const names = filter?.domains ?? [];
+  const index = names.findIndex((name) => domains.named(accountId, name).length === 0);
+  if (index === -1) return null;
+  return invalid(`filter.domains[${index}]`, `${names[index]} is not a domain of this account`);
+}
+
+function columns({ url, events, filter, name, description, isActive }: WebhookFields) {
   return {
     url,
     events: JSON.stringify(events),
+    filter: filter === null ? null : JSON.stringify(filter),
     name,
     description,
     is_active: isActive ? (1 as const) : (0 as const),
@@ -264,11 +278,13 @@ function createWebhookDeliveries(
     { which }: ReplayInput,
   ): number {
     const { number } = webhook;
-    const { events } = fieldsOf(webhook);
+    const { events, filter } = fieldsOf(webhook);
     const now = clock.now();
     let count = 0;
     for (const { event_seq: eventSeq, kind, state } of candidates) {
       if (!events.includes(EVERY_EVENT) && !events.includes(kind)) continue;
+      const event = filter === null ? null : tx.events.bySeq(eventSeq);
+      if (filter !== null && (event === null || !passesFilter(tx, event, filter))) continue;
       if (state === 'ready' || (state === 'succeeded' && which === 'undelivered')) continue;
       if (state !== null) tx.webhookDeliveries.makeReady(number, eventSeq, now);
       else tx.webhookDeliveries.insert({ webhook: number, eventSeq, deliveryId: ids.make('whd'), at: now });

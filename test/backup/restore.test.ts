@@ -233,6 +233,7 @@ describe('webhook deliveries', () => {
       description: null,
       url: 'https://hook.example',
       events: '["*"]',
+      filter: null,
       is_active: 1,
       off_reason: null,
       failing_since: null,

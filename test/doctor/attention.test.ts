@@ -41,6 +41,7 @@ function start() {
         description: null,
         url: `https://${id}.test/secret-path`,
         events: '["*"]',
+        filter: null,
         created_at: now - DAY,
         updated_at: now - HOUR,
         ...row,

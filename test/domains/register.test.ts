@@ -231,7 +231,7 @@ describe('signing keys', () => {
 describe('deleting a domain', () => {
   it('deletes its queued mail and its keys in the same unit of work', async () => {
     const dropped: string[] = [];
-    const { domains, register, tables, clock } = await startDomains({
+    const { domains, register, tables, clock, events } = await startDomains({
       dropQueued: (tables, domainId) => {
         for (const seq of tables.queue.ofDomain(domainId, 10)) tables.queue.remove(seq);
         dropped.push(domainId);
@@ -241,6 +241,7 @@ describe('deleting a domain', () => {
     enqueue(tables, clock.now(), { domain_id: domain.domain_id });
     accepted(await domains.remove('acct_one', domain.domain_id));
     expect(dropped).toEqual([domain.domain_id]);
+    expect(events.map(({ kind }) => kind)).toEqual(['domain_deleted']);
     expect(tables.queue.count()).toBe(0);
     expect(tables.dkimKeys.of(domain.domain_id)).toEqual([]);
     expect(domains.get('acct_one', domain.domain_id)).toMatchObject({ code: 'DOMAIN_NOT_FOUND' });

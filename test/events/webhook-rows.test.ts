@@ -26,6 +26,7 @@ function start() {
       description: null,
       url: 'https://receiver.example/hook',
       events: JSON.stringify(events),
+      filter: null,
       is_active: 1,
       off_reason: null,
       failing_since: null,

@@ -250,6 +250,7 @@ describe('mail for an inbound route', () => {
       description: null,
       url: 'https://example.com/hooks',
       events: '["email_bounced"]',
+      filter: null,
       is_active: 1,
       off_reason: null,
       failing_since: null,

@@ -63,6 +63,7 @@ async function start() {
       description: null,
       url: 'https://crm.test/secret',
       events: '["*"]',
+      filter: null,
       is_active: 1,
       off_reason: null,
       failing_since,

@@ -520,6 +520,7 @@ describe('suppressed recipients', () => {
           description: null,
           url: 'https://receiver.example/hook',
           events: '["*"]',
+          filter: null,
           is_active: 1,
           off_reason: null,
           failing_since: null,

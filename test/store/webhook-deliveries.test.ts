@@ -14,6 +14,7 @@ function addWebhook({ tables, ids, clock }: Store, row: Partial<WebhookRow> = {}
     description: null,
     url: 'https://receiver.example/hook',
     events: '["*"]',
+    filter: null,
     is_active: 1,
     off_reason: null,
     failing_since: null,

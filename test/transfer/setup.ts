@@ -243,6 +243,7 @@ export async function startFull(options: InstallationOptions = {}) {
     description: null,
     url: 'https://shop.example/hooks',
     events: '["*"]',
+    filter: null,
     is_active: 1,
     off_reason: null,
     failing_since: null,

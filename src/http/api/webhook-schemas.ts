@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { DAY } from '../../core/clock.ts';
 import { EVENT_KINDS } from '../../events/event-types.ts';
+import { FILTERED_STREAMS } from '../../events/webhook-filter.ts';
 import { DELIVERY_STATUSES } from '../../webhooks/resource.ts';
 import { EVENT_EXAMPLE } from './event-schema.ts';
 import { atMost, line, lines } from './fields.ts';
@@ -9,6 +10,9 @@ import { atMost, line, lines } from './fields.ts';
 
 /** Every kind once, and `*`. */
 const MAX_EVENT_FILTERS = EVENT_KINDS.length + 1;
+
+/** Values in a list of a filter. */
+const MAX_FILTER_VALUES = 100;
 
 const eventFilter = z.enum(['*', ...EVENT_KINDS]).meta({ id: 'WebhookEventFilter' });
 
@@ -21,6 +25,23 @@ export const webhookFields = {
   events: z
     .union([eventFilter, atMost(z.array(eventFilter).min(1), MAX_EVENT_FILTERS)])
     .meta({ id: 'WebhookEvents', description: 'Kinds of events that are sent to the webhook; `*`: all.' }),
+  filter: z
+    .object({
+      domains: atMost(z.array(z.string().max(255)), MAX_FILTER_VALUES)
+        .optional()
+        .describe('Domains of the account: of the From address, or that the event is about.'),
+      streams: z.array(z.enum(FILTERED_STREAMS)).max(FILTERED_STREAMS.length).optional(),
+      tags: atMost(z.array(z.string().max(50)), MAX_FILTER_VALUES)
+        .optional()
+        .describe('Tags of messages.'),
+    })
+    .nullable()
+    .meta({
+      id: 'WebhookFilter',
+      description:
+        'Which events of these kinds are sent: those with one of the values of each list that is given. `null` or without lists: all. Events that have no domain, stream or tag are not sent if the filter has such a list.',
+    })
+    .optional(),
   name: line(100)
     .meta({
       id: 'WebhookName',
@@ -42,6 +63,7 @@ const webhookShape = {
   name: z.string(),
   url: z.string(),
   events: z.array(z.string()),
+  filter: webhookFields.filter,
   isActive: z.boolean(),
   createdAt: z.int().describe('Epoch milliseconds.'),
   failingSince: z.iso.datetime().optional().describe('Time since which every call has failed.'),

@@ -762,3 +762,6 @@ END;
 -- Test keys, and campaigns that were sent with one.
 ALTER TABLE api_keys ADD COLUMN simulates INTEGER NOT NULL DEFAULT 0 CHECK (simulates IN (0, 1));
 ALTER TABLE campaign_sends ADD COLUMN simulated INTEGER NOT NULL DEFAULT 0 CHECK (simulated IN (0, 1));
+
+-- Which events of its kinds a webhook gets (events/webhook-filter).
+ALTER TABLE webhooks ADD COLUMN filter TEXT;                        -- JSON; null: all

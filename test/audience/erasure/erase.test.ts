@@ -39,6 +39,7 @@ const WEBHOOK = {
   description: null,
   url: 'http://127.0.0.1:9',
   events: '["*"]',
+  filter: null,
   is_active: 1,
   off_reason: null,
   failing_since: null,
