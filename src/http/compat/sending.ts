@@ -6,7 +6,7 @@ import type { SendResult } from '../../sending/draft.ts';
 import type { SendRequest } from '../../sending/request.ts';
 import type { Context } from '../../store/context.ts';
 import type { Stream } from '../../store/domains/domains.ts';
-import { senderOf } from '../api/sending/send.ts';
+import { senderOfCaller } from '../api/sending/send.ts';
 
 export interface CompatContext extends Pick<Context, 'clock' | 'log' | 'tables'> {}
 
@@ -50,7 +50,7 @@ export function compatSender(
     if (isRefusal(useCase)) return useCase;
     const misplaced = useCase === 'mk' ? transactionalField(body) : null;
     if (misplaced !== null) return invalid(misplaced, 'is for transactional mail only');
-    const sender = senderOf({ tables }, caller, useCase);
+    const sender = senderOfCaller({ tables }, caller, useCase);
     if (isRefusal(sender)) return sender;
     const accepted = await acceptance.accept({
       sender,
