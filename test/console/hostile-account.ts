@@ -9,6 +9,7 @@ import type { Design } from '../../src/mail/blocks/design.ts';
 import type { ApiClient, CreatedDomain } from '../support/api-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { startGroup } from '../support/group.ts';
+import { png } from '../support/images.ts';
 import { type InProcess, PLATFORM, startInProcess } from '../support/in-process-daemon.ts';
 import { startSink } from '../support/smtp-sink.ts';
 import { HOSTILE } from './open-console.ts';
@@ -107,6 +108,7 @@ export async function startHostileAccount(): Promise<HostileAccount> {
   await verify(found);
   await messages();
   await contacts();
+  await media();
   await campaigns();
   reports();
   await installation();
@@ -197,6 +199,7 @@ export async function startHostileAccount(): Promise<HostileAccount> {
     await done(
       client.call('PATCH', `/web-setup/contacts/subscription-groups/${created.group.subscriptionGroupId}`, {
         body: {
+          archive: true,
           signUp: {
             from: `"${quoted('sign-up sender')}" <orders@shop.test>`,
             subject: text('sign-up subject'),
@@ -212,6 +215,24 @@ export async function startHostileAccount(): Promise<HostileAccount> {
         rawBody: rows.join('\n'),
         headers: { 'Content-Type': 'text/csv' },
       }),
+    );
+  }
+
+  /** An image whose fields, name and stated type have markup, and a partial with code. */
+  async function media(): Promise<void> {
+    const form = new FormData();
+    // Pages show it as the text of an image.
+    form.append('alt', HOSTILE);
+    const file = new Blob([new Uint8Array(png())], { type: 'text/html' });
+    form.append('file', file, `C:\\files\\${short('name of an image')}`);
+    const { status } = await fetch(`${daemon.url}/web-setup/media`, {
+      method: 'POST',
+      headers: { 'X-Api-Key': client.keys.setup, 'X-Id': client.accountId },
+      body: form,
+    });
+    expect(status).toBe(201);
+    await done(
+      client.post('/web-setup/partials', { name: 'hostile', html: `${HOSTILE}<a href="${CODE_LINK}">x</a>` }),
     );
   }
 

@@ -27,8 +27,9 @@ const SHOWN_TEXT = `[document.body.textContent,
   ...[...document.querySelectorAll('div.code')].map(({ shadowRoot }) => shadowRoot?.textContent)].join(' ')`;
 const LINKS = `[...document.querySelectorAll('a[href], area[href], form[action], iframe[src]')]
   .map((element) => element.href ?? element.getAttribute('action') ?? element.src)`;
-/** Addresses of the console itself are links, the page of a sign-up form, and files that the page creates. */
-const ALLOWED_LINK = /^(?:data:text\/plain;|http:\/\/track\.mail\.postrider\.test\/j\/)/;
+/** Addresses of the console itself are links, the pages of a sign-up form and of an archive, and files that the page creates. */
+const ALLOWED_LINK =
+  /^(?:data:text\/plain;|http:\/\/track\.mail\.postrider\.test\/j\/|http:\/\/link\.shop\.test\/a\/)/;
 
 /** In the frame of a preview, the browser refuses what the sandbox and the policy forbid. */
 const PREVIEWS = '/console/previews/';
@@ -79,9 +80,11 @@ describe('The console', () => {
       await previewLoaded(page);
       await ACTIONS[path]?.(page);
       expect(await page.title(), path).toMatch(/ · Postrider$/);
-      // The application has no such elements itself, but for an empty one of ProseMirror next to a variable; frames with mail are documents of their own.
+      // The application has no such elements itself, but for images of the account and an empty one of ProseMirror next to a variable; frames with mail are documents of their own.
       expect(
-        await page.locator('main img:not(.ProseMirror-separator), main script, [onerror]').count(),
+        await page
+          .locator('main img:not(.ProseMirror-separator, [src^="/console/images/"]), main script, [onerror]')
+          .count(),
         path,
       ).toBe(0);
       const shown = await shownText(page);

@@ -306,7 +306,7 @@ function assemble(
     operations: [
       ...own.map(ownOperation),
       ownOperation(previews.create),
-      { ...previewContent, handler: frameHandler(previewContent.handler) },
+      { ...previewContent, handler: frameHandler(previewContent.handler, url) },
       ...routes.map(apiOperation),
       documentOperation(services.document, access),
       imageOperation(services.mediaFiles),

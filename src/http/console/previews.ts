@@ -160,13 +160,14 @@ function sizeOf({ html }: StoredPreview): number {
 
 /**
  * The headers of a frame. The policy forbids scripts, forms and everything from other hosts, such as images that would count
- * as opens; `sandbox` isolates it from the origin of the console, which therefore answers it with images only.
+ * as opens; `sandbox` isolates it from the origin of the console, of which it shows images of accounts only.
  */
-const FRAME_HEADERS: Readonly<Record<string, string>> = {
-  'Content-Security-Policy':
-    "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data: 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
-  'X-Frame-Options': 'SAMEORIGIN',
-};
+function frameHeaders(origin: string): Record<string, string> {
+  return {
+    'Content-Security-Policy': `sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data: ${origin}${IMAGE_PATH}; base-uri 'none'; form-action 'none'; frame-ancestors 'self'`,
+    'X-Frame-Options': 'SAMEORIGIN',
+  };
+}
 
 const IMAGE_ADDRESS = new RegExp(
   `https?://[^\\s"'<>()/]{1,255}/${MEDIA_ROUTE}/([A-Za-z0-9]{43}\\.[a-z]{3,4})(?![A-Za-z0-9./])`,
@@ -190,8 +191,8 @@ function withOwnImages({ media }: Tables, accountId: string, html: string): stri
   });
 }
 
-/** `content`: the handler that reads the HTML. */
-export function frameHandler(content: Handler): Handler {
+/** `content`: the handler that reads the HTML. `url`: the origin of the console. */
+export function frameHandler(content: Handler, url: () => string): Handler {
   return async (incoming) => {
     if (!isFrame(incoming))
       return refusalResponse(
@@ -199,7 +200,7 @@ export function frameHandler(content: Handler): Handler {
         incoming.requestId,
       );
     const reply = await content(incoming);
-    return reply === null || reply.status !== 200 ? reply : pageOf(reply);
+    return reply === null || reply.status !== 200 ? reply : pageOf(reply, frameHeaders(url()));
   };
 }
 
@@ -209,13 +210,13 @@ function isFrame({ req: { headers } }: RoutedRequest): boolean {
   return destination === undefined || destination === 'iframe';
 }
 
-function pageOf({ body, headers }: HttpResponse): HttpResponse {
+function pageOf({ body, headers }: HttpResponse, ofFrame: Record<string, string>): HttpResponse {
   // Sound: the body of a success of `getPreview`.
   const { data } = JSON.parse(String(body)) as { data: { html: string } };
   return {
     status: 200,
     contentType: 'text/html; charset=utf-8',
     body: data.html,
-    headers: { ...headers, ...FRAME_HEADERS },
+    headers: { ...headers, ...ofFrame },
   };
 }
