@@ -29,6 +29,7 @@ import { createHttpServer } from '../http/server.ts';
 import type { Inbound } from '../inbound/inbound.ts';
 import { registerListenerCertificates } from '../smtp/certificate.ts';
 import type { SmtpListener } from '../smtp/listener.ts';
+import { createRawMail } from '../smtp/submission/raw-mail.ts';
 import { createLinkChecks } from '../templates/checks/link-checks.ts';
 import { createSpamFilters } from '../templates/checks/spam-filters.ts';
 import type { DaemonBackups } from './backups.ts';
@@ -140,8 +141,11 @@ export async function startHttp(base: DaemonBase, parts: HttpParts) {
     userAgent: `Postrider/${programVersion()}`,
   });
   onStop(() => spamFilters.close());
+  const rawMail = createRawMail(log);
+  onStop(() => rawMail.stop());
   const routes = apiRoutes(base, {
     ...parts,
+    rawMail,
     doctor,
     linkChecks,
     spamFilters,

@@ -241,17 +241,19 @@ async function inputOf(
   let sent: unknown;
   const turn = () => eventLoopTurns.next(owner.accountId);
   const isUpload = route.upload !== undefined && (route.body === undefined || !isJson(incoming.req));
-  const file =
-    route.file === undefined
-      ? NO_FILE
-      : await bodies.readFile(incoming.req, incoming.res, { limit, owner, turn });
+  const isFile = route.file !== undefined && (route.body === undefined || !isJson(incoming.req));
+  const types = route.body === undefined ? undefined : ['application/json', ...(route.file ?? [])];
+  const file = isFile
+    ? await bodies.readFile(incoming.req, incoming.res, { limit, owner, turn, types })
+    : NO_FILE;
   if (file === null || isRefusal(file)) return file;
-  if (route.body === undefined || isUpload) await turn();
+  const schema = isUpload || isFile ? undefined : route.body;
+  if (schema === undefined) await turn();
   else {
     const { list } = route;
     const read = await bodies.readJson(incoming.req, incoming.res, { limit, owner, turn, list });
     if (read === null || isRefusal(read)) return read;
-    if (read.value === undefined && !route.body.safeParse(undefined).success) {
+    if (read.value === undefined && !schema.safeParse(undefined).success) {
       return refuse('INVALID_JSON', 'The body is empty; JSON is required');
     }
     sent = read.value;
@@ -269,9 +271,9 @@ async function inputOf(
   const query = readInput(route.query ?? anyQuery, sentQuery, 'query');
   if (isRefusal(query)) return query;
   const warnings = [...clamped, ...unknownWarnings(query.unknown, 'query parameter')];
-  if (route.body === undefined || isUpload)
+  if (schema === undefined)
     return { params, query: query.value, body: undefined, readOnly: [], upload, file, warnings };
-  const body = readInput(route.body, sent, 'body', route.refusesMisnamed);
+  const body = readInput(schema, sent, 'body', route.refusesMisnamed);
   if (isRefusal(body)) return body;
   const { count, listed } = body.unknown;
   const isReadOnly = ({ object, name }: UnknownField) => object === '' && written.fields.has(name);

@@ -25,7 +25,7 @@ export interface Call<Params, Query, Body, Position = unknown> {
   after: Position | null;
   /** The upload; null for operations without one. */
   upload: Upload | null;
-  /** The body of an operation with `file`; empty for others. */
+  /** The body of an operation with `file`, unless it is JSON; empty for others. */
   file: Buffer;
   /** Repeated fields are joined, except `Idempotency-Key`, which is then an array. */
   headers: IncomingHttpHeaders;
@@ -136,7 +136,7 @@ interface SharedDescription {
   upload?: Record<string, string>;
   /**
    * In place of `body`: a file up to `limit`, which the handler gets as a whole, whatever its media type; with the media types
-   * for the documentation.
+   * for the documentation. Next to `body`: a request is JSON, or a file of one of these media types.
    */
   file?: readonly string[];
   /** The limit of the body, or its bytes. Default: 'setup'. */

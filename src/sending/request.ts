@@ -419,8 +419,7 @@ function checkAttachments(attachments: Attachment[], fault: Fault, otherBytes = 
         'cannot be attached as base64 (RFC 2046 §5); send it as "application/octet-stream"',
       );
     }
-    if (content.length % 4 !== 0 || !BASE64.test(content))
-      fault(`${field}.content`, 'must be base64 without line breaks');
+    if (!isBase64(content)) fault(`${field}.content`, 'must be base64 without line breaks');
     else total += decodedLength(content);
     if (contentId !== undefined && !CONTENT_ID.test(contentId)) {
       fault(`${field}.contentId`, 'must have 1 to 250 visible ASCII characters and no angle brackets');
@@ -441,6 +440,16 @@ export function canonicalBase64(text: string): string {
   return usual.length % 4 === 0 || usual.length % 4 === 1
     ? usual
     : usual.padEnd(usual.length + 4 - (usual.length % 4), '=');
+}
+
+/** The bytes that base64 in either alphabet encodes; null: it is malformed. */
+export function bytesOfBase64(text: string): Buffer | null {
+  const base64 = canonicalBase64(text);
+  return isBase64(base64) ? Buffer.from(base64, 'base64') : null;
+}
+
+function isBase64(text: string): boolean {
+  return text.length % 4 === 0 && BASE64.test(text);
 }
 
 /** Number of bytes that valid base64 encodes. */

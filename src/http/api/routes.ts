@@ -72,6 +72,7 @@ import { messageContentRoutes } from './sending/message-content.ts';
 import { messageActionRoutes, messageRoutes } from './sending/messages.ts';
 import { resendRoute, type SendServices, sendRoutes } from './sending/send.ts';
 import { sendBatchRoutes } from './sending/send-batch.ts';
+import { type RawMail, rawSendRoute } from './sending/send-raw.ts';
 import { testMessageRoutes } from './sending/test-messages.ts';
 import { sequenceRoutes } from './sequences.ts';
 import { statisticsRoutes } from './statistics.ts';
@@ -104,6 +105,7 @@ export interface ApiServices extends SendServices {
   /** Why nothing more is stored for an account; null: it is. */
   storageRefusal(accountId: string): Refusal | null;
   webhooks: Webhooks;
+  rawMail: RawMail;
   resend: Resend;
   oneClick: OneClickNotice;
   describeCopy: DescribeCopy;
@@ -155,6 +157,7 @@ function operations(context: Context, services: ApiServices): Route[] {
     ...domainGroupRoutes(services),
     ...sendRoutes(context, services),
     ...sendBatchRoutes(context, services),
+    rawSendRoute(context, services),
     resendRoute(context, services),
     ...messageRoutes(context),
     ...messageContentRoutes(context, services),

@@ -23,13 +23,18 @@ export interface BodyReader {
     reading: { limit: number; owner: BodyOwner; turn(): Promise<void>; list?: JsonList | undefined },
   ): Promise<JsonBody | Refusal | null>;
   /**
-   * Returns a body of any media type, or a refusal; null: the client disconnected. It counts like a JSON body, in memory and
-   * in pace.
+   * Returns a body of one of `types`, by default of any media type, or a refusal; null: the client disconnected. It counts like
+   * a JSON body, in memory and in pace.
    */
   readFile(
     req: IncomingMessage,
     res: ServerResponse,
-    reading: { limit: number; owner: BodyOwner; turn(): Promise<void> },
+    reading: {
+      limit: number;
+      owner: BodyOwner;
+      turn(): Promise<void>;
+      types?: readonly string[] | undefined;
+    },
   ): Promise<Buffer | Refusal | null>;
   /** Opens a body of one of these media types as a stream. */
   openUpload(req: IncomingMessage, res: ServerResponse, types: readonly string[]): Upload | Refusal;
@@ -160,8 +165,10 @@ export function createBodyReader(options: { maxWaiting?: number; paces?: BodyPac
         ? parseJsonWithStrings(chunks, scan.longStrings(), repeated, accountId)
         : parseJsonList(await joined(chunks, accountId), list.name, elements, accountId);
     },
-    readFile: async (req, res, { limit, owner, turn }) => {
+    readFile: async (req, res, { limit, owner, turn, types }) => {
       if (!hasBody(req)) return Buffer.alloc(0);
+      const type = types === undefined ? null : mediaType(req, types, 'UTF-8');
+      if (isRefusal(type)) return type;
       if (Number(req.headers['content-length'] ?? 0) > limit) return tooLarge(limit);
       if (req.headers.expect !== undefined) res.writeContinue();
       const chunks = await collect(req, res, limit, owner, turn, () => null);

@@ -177,19 +177,14 @@ const FILE_SCHEMAS: Readonly<Record<string, object>> = {
 };
 
 function requestBodyOf({ body, example, upload, file }: Route, components: Components) {
-  if (file !== undefined)
-    return {
-      required: true,
-      content: Object.fromEntries(file.map((type) => [type, { schema: FILE_SCHEMAS[type] ?? BINARY }])),
-    };
-  if (body === undefined && upload === undefined) return undefined;
-  const files = Object.entries(upload ?? {}).map(([type, file]) => [
-    type,
-    { schema: { type: 'string' }, example: file },
-  ]);
+  if (body === undefined && upload === undefined && file === undefined) return undefined;
+  const files = [
+    ...Object.entries(upload ?? {}).map(([type, example]) => [type, { schema: { type: 'string' }, example }]),
+    ...(file ?? []).map((type) => [type, { schema: FILE_SCHEMAS[type] ?? BINARY }]),
+  ];
   const json = body === undefined ? undefined : schemaOf(body, 'input', components);
   return {
-    required: upload !== undefined || body?.safeParse(undefined).success === false,
+    required: upload !== undefined || file !== undefined || body?.safeParse(undefined).success === false,
     content: {
       ...(json === undefined
         ? {}

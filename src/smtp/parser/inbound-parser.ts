@@ -2,7 +2,7 @@ import type { Worker } from 'node:worker_threads';
 import { SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import type { InboundParser } from '../../inbound/inbound.ts';
-import { createMailParser, type MailParser } from './mail-parser.ts';
+import { createLazyMailParser } from './mail-parser.ts';
 
 /** A mail of the largest size takes two seconds. */
 const TIMEOUT_MS = 15 * SECOND;
@@ -12,30 +12,15 @@ const TIMEOUT_MS = 15 * SECOND;
  * first mail; accounts share it by the time that their mails take. `startThread`: default: the compiled program.
  */
 export function createInboundParser(log: Log, hostname: string, startThread?: () => Worker): InboundParser {
-  let parser: MailParser | null = null;
-  let isStopped = false;
-
-  function current(): MailParser {
-    parser ??= createMailParser(log, { startThread, timeoutMs: TIMEOUT_MS });
-    return parser;
-  }
-
+  const { parse, stop } = createLazyMailParser(log, { startThread, timeoutMs: TIMEOUT_MS });
   const originOf = (accountId: string) =>
     ({ priority: 'normal', caller: accountId, subject: accountId }) as const;
-  const stopping = () => Promise.resolve({ unreadable: 'stopping' as const });
-
   return {
-    parse: (raw, accountId) =>
-      isStopped ? stopping() : current().parse({ purpose: 'inbound', raw, hostname }, originOf(accountId)),
+    parse: (raw, accountId) => parse({ purpose: 'inbound', raw, hostname }, originOf(accountId)),
     attachment: (raw, accountId, position) =>
-      isStopped ? stopping() : current().parse({ purpose: 'attachment', raw, position }, originOf(accountId)),
+      parse({ purpose: 'attachment', raw, position }, originOf(accountId)),
     verify: (raw, accountId, found) =>
-      isStopped
-        ? stopping()
-        : current().parse({ purpose: 'authentication', raw, ...found }, originOf(accountId)),
-    stop: async () => {
-      isStopped = true;
-      await parser?.stop();
-    },
+      parse({ purpose: 'authentication', raw, ...found }, originOf(accountId)),
+    stop,
   };
 }

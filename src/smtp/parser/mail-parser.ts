@@ -55,6 +55,23 @@ interface MailParserOptions {
 
 export type MailParser = ReturnType<typeof createMailParser>;
 
+/** A mail parser whose thread starts with the first mail. A mail after `stop` is `stopping`. */
+export function createLazyMailParser(log: Log, options: MailParserOptions = {}): MailParser {
+  let parser: MailParser | null = null;
+  let isStopped = false;
+  return {
+    parse: (job, origin) => {
+      if (isStopped) return Promise.resolve(STOPPING);
+      parser ??= createMailParser(log, options);
+      return parser.parse(job, origin);
+    },
+    stop: async () => {
+      isStopped = true;
+      await parser?.stop();
+    },
+  };
+}
+
 /**
  * Parses mails in a thread, one after the other and each within a time limit. A mail that ends two threads is unreadable;
  * the mails behind it go to the next thread. Callers and recipients share the thread fairly (parse-queue.ts), so a flood

@@ -1,10 +1,12 @@
 import { getDomain } from 'tldts';
-import { invalid, isRefusal, type Refusal } from '../../core/refusal.ts';
+import { invalid, isRefusal, type Refusal, shortened } from '../../core/refusal.ts';
 import { domainOf, formatMailbox, parseMailbox } from '../../mail/address.ts';
 import type { Mailbox } from '../../mail/content.ts';
+import type { AcceptRequest } from '../../sending/accept.ts';
 import { parseIdempotencyKey } from '../../sending/idempotency.ts';
 import type { DisplayedRecipients, SendRequest } from '../../sending/request.ts';
 import type { Stream } from '../../store/domains/domains.ts';
+import { MAX_RECIPIENTS } from '../listener.ts';
 import type { SubmittedMail } from './submitted-mail.ts';
 
 /**
@@ -13,8 +15,7 @@ import type { SubmittedMail } from './submitted-mail.ts';
  * addresses that this transaction has no mail for: a mail server in front may have delivered to them, and replies to all
  * need them. Each copy of marketing mail names its recipient only.
  */
-export interface SubmissionRequest {
-  body: SendRequest;
+export interface SubmissionRequest extends Pick<AcceptRequest, 'body' | 'literalBraces' | 'maxRecipients'> {
   idempotencyKey: string | null;
 }
 
@@ -62,7 +63,26 @@ export function submissionRequest(
     ...(mail.alternatives.length === 0 ? {} : { alternatives: mail.alternatives }),
     ...(isAligned(mail.messageId, from.address) ? { messageId: mail.messageId } : {}),
   };
-  return { body, idempotencyKey };
+  return { body, idempotencyKey, literalBraces: true, maxRecipients: MAX_RECIPIENTS };
+}
+
+/** The recipients that a mail names itself, each once: those of To, Cc and Bcc. Refuses what is not an address. */
+export function namedRecipients(mail: SubmittedMail): string[] | Refusal {
+  const recipients = new Map<string, string>();
+  for (const [field, mailboxes] of [
+    ['To', mail.to],
+    ['Cc', mail.cc],
+    ['Bcc', mail.bcc],
+  ] as const)
+    for (const { name, address } of mailboxes) {
+      const mailbox = parseMailbox(address);
+      if (typeof mailbox === 'string') return invalid(field, `${shortened(address || name)}: ${mailbox}`);
+      const key = comparable(address);
+      if (!recipients.has(key)) recipients.set(key, address);
+    }
+  return recipients.size === 0
+    ? invalid('to', 'is required: To, Cc and Bcc of the mail name nobody')
+    : [...recipients.values()];
 }
 
 /**

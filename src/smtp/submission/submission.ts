@@ -20,7 +20,7 @@ import { storageFailure } from '../../store/database/failure.ts';
 import type { Stream } from '../../store/domains/domains.ts';
 import { certificateFiles, createCertificateSource } from '../certificate.ts';
 import { SUBMISSION_COMMAND_RATES } from '../command-limits.ts';
-import { createSmtpListener, DISABLED_COMMANDS, MAX_RECIPIENTS, type SmtpListener } from '../listener.ts';
+import { createSmtpListener, DISABLED_COMMANDS, type SmtpListener } from '../listener.ts';
 import { createLogWindow } from '../log-window.ts';
 import { createMailParser } from '../parser/mail-parser.ts';
 import { SmtpRejection, tryLater } from '../reply.ts';
@@ -145,13 +145,11 @@ export async function createSubmission(
     const envelope = session.envelope.rcptTo.map(({ address }) => address);
     const request = submissionRequest(mail, envelope, useCase);
     if (isRefusal(request)) return request;
-    const { body, idempotencyKey: key } = request;
+    const { idempotencyKey: key, ...requested } = request;
     const accepted = await acceptance.accept({
       sender: senderOf(account, caller, useCase),
-      body,
+      ...requested,
       appendFooter: !caller.strictCompliance,
-      literalBraces: true,
-      maxRecipients: MAX_RECIPIENTS,
       idempotency: key === null ? null : { endpoint: `submission/${SCOPES[useCase]}`, key },
       envelope: (data) => JSON.stringify(data),
     });

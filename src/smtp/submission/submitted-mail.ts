@@ -23,6 +23,8 @@ export interface SubmittedMail {
   from: Mailbox[];
   to: Mailbox[];
   cc: Mailbox[];
+  /** For mail without an envelope; the field is not sent. */
+  bcc: Mailbox[];
   replyTo: Mailbox[];
   subject: string;
   /** Never null if text is null. A mail without any text has an empty one. */
@@ -64,6 +66,7 @@ export function parseSubmitted(raw: Buffer): Submitted {
     from: addresses(fields, 'from'),
     to: addresses(fields, 'to'),
     cc: addresses(fields, 'cc'),
+    bcc: addresses(fields, 'bcc'),
     replyTo: addresses(fields, 'reply-to'),
     subject: decodeWords(fields.get('subject')),
     html,

@@ -10,6 +10,7 @@ const MAIL: SubmittedMail = {
   from: [box('shop@example.com', 'The Shop')],
   to: [box('ada@example.net', 'Ada, Countess'), box('bob@example.net')],
   cc: [box('eve@example.net')],
+  bcc: [],
   replyTo: [box('help@example.com')],
   subject: 'Hello',
   html: '<p>Hello</p>',
@@ -37,6 +38,8 @@ describe('a submitted mail as a request', () => {
     const all = ['ada@example.net', 'bob@example.net', 'eve@example.net'];
     expect(request({}, all)).toEqual({
       idempotencyKey: null,
+      literalBraces: true,
+      maxRecipients: 100,
       body: {
         from: 'The Shop <shop@example.com>',
         to: ['"Ada, Countess" <ada@example.net>', 'bob@example.net'],

@@ -27,9 +27,14 @@ import {
 
 const MAX_WAIT_SECONDS = 30;
 
-const KEY_HEADER = {
+export const KEY_HEADER = {
   'Idempotency-Key':
     'A unique value such as a UUID. A request that repeats it within 24 hours gets the first response and sends nothing.',
+};
+
+export const WAIT_HEADER = {
+  Prefer:
+    '`wait=N` (seconds, at most 30) delays the response until the first delivery outcome. Without effect with `scheduledAt`.',
 };
 
 /** The response repeats that of an earlier request with the same key. */
@@ -94,7 +99,7 @@ export interface SendServices {
   firstOutcome(seq: number, ms: number, signal: AbortSignal): Promise<DeliveryOutcome | null>;
 }
 
-type SendContext = Pick<Context, 'tables'>;
+export type SendContext = Pick<Context, 'tables'>;
 
 /** One route for each stream. `Prefer: wait` applies to transactional mail only. */
 export function sendRoutes(context: SendContext, services: SendServices): Route[] {
@@ -114,18 +119,16 @@ export function sendRoutes(context: SendContext, services: SendServices): Route[
       example: tx.example,
       headers: {
         ...KEY_HEADER,
-        Prefer:
-          '`wait=N` (seconds, at most 30) delays the response until the first delivery outcome. Without effect with `scheduledAt`.',
+        ...WAIT_HEADER,
       },
       response: { description: 'The message was accepted.', ...tx.success },
       refusals: tx.refusals,
       handle: async (call) => {
         const request = acceptRequest(context, call, 'tx');
         if (isRefusal(request)) return request;
-        const waitMs = preferredWait(call.headers['prefer']);
-        if (waitMs > 0 && call.body.scheduledAt === undefined)
-          return sendAndWait(context, services, request, call, waitMs);
-        return mapResult(await acceptance.accept(request), replyOf);
+        return call.body.scheduledAt === undefined
+          ? send(context, services, request, call)
+          : mapResult(await acceptance.accept(request), replyOf);
       },
     }),
     ofMarketing('POST /marketing/send', {
@@ -192,14 +195,15 @@ export function resendRoute(context: SendContext, { resend }: { resend: Resend }
   });
 }
 
-/** Accepts a send, and waits up to `waitMs` for the outcome of the first attempt. */
-async function sendAndWait(
+/** Accepts a send, and waits for the outcome of the first attempt as long as the caller prefers to. */
+export async function send(
   context: SendContext,
   { acceptance, firstOutcome }: SendServices,
   request: AcceptRequest,
-  call: Pick<Call<unknown, unknown, unknown>, 'signal' | 'warnings'>,
-  waitMs: number,
+  call: Pick<Call<unknown, unknown, unknown>, 'headers' | 'signal' | 'warnings'>,
 ): Promise<Reply | Refusal> {
+  const waitMs = preferredWait(call.headers['prefer']);
+  if (waitMs === 0) return mapResult(await acceptance.accept(request), replyOf);
   const waiting: { outcome?: Promise<DeliveryOutcome | null> } = {};
   const accepted = await acceptance.accept(request, (seq) => {
     waiting.outcome = firstOutcome(seq, waitMs, call.signal);
