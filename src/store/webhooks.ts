@@ -15,6 +15,8 @@ export interface WebhookRow {
   events: string;
   /** JSON: which events of these kinds it gets; null: all. */
   filter: string | null;
+  /** JSON: headers that are added to its calls, by name, their values sealed, in base64; null: none. */
+  headers: string | null;
   is_active: 0 | 1;
   /** Why the daemon disabled it; null when its account did, or when it is active. */
   off_reason: 'gone' | 'failing' | null;

@@ -7,8 +7,8 @@ import { accountTag } from '../mail/tokens.ts';
 import { dkimSealContext } from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
 import { createUniqueValues, type UniqueValues } from '../store/transfer/unique-values.ts';
-import { webhookUrl } from '../webhooks/input.ts';
-import { webhookSealContext } from '../webhooks/secrets.ts';
+import { webhookHeaders, webhookUrl } from '../webhooks/input.ts';
+import { headerSealContext, mapValues, readHeaders, webhookSealContext } from '../webhooks/secrets.ts';
 import { type AccountFile, type FileDigest, FileFault } from './file.ts';
 import type { FileSeal } from './format.ts';
 import type { Records, TypedRecord } from './records.ts';
@@ -211,6 +211,12 @@ function createChecker({
     for (const { secret } of record.secrets)
       if (secretOf(secret, webhookSealContext(record.webhook_id)).length !== 32)
         fail(`a secret of webhook ${record.webhook_id} does not have 32 bytes`);
+    const headers = webhookHeaders(
+      mapValues(readHeaders(record.headers), (sealed, name) =>
+        secretOf(sealed, headerSealContext(record.webhook_id, name)).toString(),
+      ),
+    );
+    if (isRefusal(headers)) fail(`webhook ${record.webhook_id}: ${headers.message}`);
   }
 
   function check(typed: TypedRecord): void {

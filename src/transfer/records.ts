@@ -373,6 +373,9 @@ export const RECORD_SCHEMAS = {
     events: json(z.array(z.enum(['*', ...EVENT_KINDS])).min(1)),
     // Files of older versions do not have it.
     filter: json(webhookFilter).nullable().default(null),
+    headers: json(z.record(z.string(), z.base64().max(2000)))
+      .nullable()
+      .default(null),
     is_active: flag,
     off_reason: z.enum(['gone', 'failing']).nullable(),
     failing_since: time.nullable(),

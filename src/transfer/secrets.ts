@@ -1,6 +1,6 @@
 import { dkimSealContext } from '../store/domains/domains.ts';
 import type { TransferRecord, TransferType } from '../store/transfer/kinds.ts';
-import { webhookSealContext } from '../webhooks/secrets.ts';
+import { headerSealContext, mapValues, readHeaders, webhookSealContext } from '../webhooks/secrets.ts';
 
 /** The sealed column in the rows of a field, and the context with which it is sealed. */
 interface SecretColumn {
@@ -39,7 +39,21 @@ export function withSecrets(
     if (!Buffer.isBuffer(value)) throw new Error(`${context} has no secret`);
     return { ...row, [column]: reseal(value, context) };
   });
-  return { ...record, [field]: resealed };
+  const withRows = { ...record, [field]: resealed };
+  return type === 'webhook' ? withHeaders(withRows, reseal) : withRows;
+}
+
+/** The values of the headers of a webhook are sealed in the JSON of the column. */
+function withHeaders(
+  webhook: TransferRecord,
+  reseal: (secret: Buffer, context: string) => Buffer,
+): TransferRecord {
+  if (webhook['headers'] === null) return webhook;
+  const webhookId = textOf(webhook, 'webhook_id');
+  const headers = mapValues(readHeaders(textOf(webhook, 'headers')), (sealed, name) =>
+    reseal(Buffer.from(sealed, 'base64'), headerSealContext(webhookId, name)).toString('base64'),
+  );
+  return { ...webhook, headers: JSON.stringify(headers) };
 }
 
 function textOf(record: TransferRecord, column: string): string {

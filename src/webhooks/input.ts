@@ -15,6 +15,7 @@ export interface WebhookInput {
   url: string;
   events: string | readonly string[];
   filter?: WebhookFilter | null | undefined;
+  headers?: Readonly<Record<string, string>> | null | undefined;
   name?: string | undefined;
   description?: string | null | undefined;
   isActive?: boolean | undefined;
@@ -101,6 +102,45 @@ function webhookFilter(filter: WebhookFilter | null): WebhookFilter | null | Ref
     ...(streams.length === 0 ? {} : { streams: [...new Set(streams)] }),
     ...(tags.length === 0 ? {} : { tags: [...new Set(tags)] }),
   };
+}
+
+const MAX_HEADERS = 10;
+const MAX_HEADER_VALUE_LENGTH = 1000;
+
+/** RFC 9110 §5.6.2 token; it begins with a letter or a digit. */
+const HEADER_NAME = /^[a-z0-9][a-z0-9!#$%&'*+.^_`|~-]{0,99}$/i;
+
+/** Printable ASCII without blanks at the ends. */
+const HEADER_VALUE = /^[!-~](?:[ -~]*[!-~])?$/;
+
+/**
+ * Headers that this service sets, or that are of the connection (RFC 9110 §7.6.1). `Cookie` and `Authorization` are allowed:
+ * gateways in front of endpoints require them.
+ */
+const OWN_HEADERS =
+  /^(?:host|content-.*|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|user-agent|webhook-.*)$/i;
+
+/** Validates the headers that an account adds to calls. */
+export function webhookHeaders(
+  headers: Readonly<Record<string, string>> | null,
+): Readonly<Record<string, string>> | Refusal {
+  const entries = Object.entries(headers ?? {});
+  if (entries.length > MAX_HEADERS) return invalid('headers', `must have at most ${MAX_HEADERS} headers`);
+  const names = new Set<string>();
+  for (const [name, value] of entries) {
+    const problem = !HEADER_NAME.test(name)
+      ? 'is not the name of a header'
+      : OWN_HEADERS.test(name)
+        ? 'cannot be set: this service sets it, or it is of the connection'
+        : names.has(name.toLowerCase())
+          ? 'is given twice'
+          : value.length > MAX_HEADER_VALUE_LENGTH || !HEADER_VALUE.test(value)
+            ? `must have 1 to ${MAX_HEADER_VALUE_LENGTH} printable ASCII characters without blanks at the ends`
+            : null;
+    if (problem !== null) return invalid(`headers.${name.slice(0, 100)}`, problem);
+    names.add(name.toLowerCase());
+  }
+  return headers ?? {};
 }
 
 /** Returns the name; by default the description, else the host of the URL. */

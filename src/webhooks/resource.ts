@@ -6,6 +6,7 @@ import { HELD_BY_RESTORE } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { ListedWebhookDelivery } from '../store/webhook-deliveries.ts';
 import type { WebhookRow } from '../store/webhooks.ts';
+import { readHeaders } from './secrets.ts';
 
 /** What an account can set. */
 export interface WebhookFields {
@@ -31,9 +32,10 @@ export type Webhook = ReturnType<typeof presentWebhook>;
 export type WebhookDetail = ReturnType<typeof presentWebhookDetail>;
 export type WebhookDelivery = ReturnType<typeof presentDelivery>;
 
-/** Without description and secret. `failingSince`: all calls since then failed. */
+/** Without description, secret and the values of headers. `failingSince`: all calls since then failed. */
 export function presentWebhook(row: WebhookRow) {
   const { url, name, events, filter, isActive } = fieldsOf(row);
+  const headerNames = Object.keys(readHeaders(row.headers));
   return {
     webhookId: row.webhook_id,
     name,
@@ -41,7 +43,11 @@ export function presentWebhook(row: WebhookRow) {
     events,
     isActive,
     createdAt: row.created_at,
-    ...withoutNulls({ filter, failingSince: isoOrNull(row.failing_since) }),
+    ...withoutNulls({
+      filter,
+      headerNames: headerNames.length === 0 ? null : headerNames,
+      failingSince: isoOrNull(row.failing_since),
+    }),
   };
 }
 

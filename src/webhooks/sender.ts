@@ -148,7 +148,10 @@ export function createWebhookSender(
     // An event is sent only when it is on disk: a power failure must not undo an event that a receiver has.
     await writer.durable();
     const body = JSON.stringify(webhookPayload(event));
-    const headers = signatureHeaders(keys, { id: event.event_id, body, now: clock.now() });
+    const headers = {
+      ...secrets.headers(webhook),
+      ...signatureHeaders(keys, { id: event.event_id, body, now: clock.now() }),
+    };
     const result = await caller.call({ accountId: queue.accountId, url: webhook.url, headers, body }, signal);
     if (result === null) return;
     const outcome = outcomeOf(row, result, { now: clock.now(), random });

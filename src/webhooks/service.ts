@@ -16,7 +16,14 @@ import type {
 import type { WebhookRow } from '../store/webhooks.ts';
 import type { CallResult, WebhookCaller } from './call.ts';
 import { type WebhookHealth, webhookHealth } from './health.ts';
-import { changedFields, EVERY_EVENT, newFields, type WebhookInput, type WebhookPatch } from './input.ts';
+import {
+  changedFields,
+  EVERY_EVENT,
+  newFields,
+  type WebhookInput,
+  type WebhookPatch,
+  webhookHeaders,
+} from './input.ts';
 import { errorOf } from './outcome.ts';
 import { signatureHeaders, webhookPayload } from './payload.ts';
 import {
@@ -108,15 +115,19 @@ export function createWebhooks(
     create: async (accountId: string, input: WebhookInput): Promise<WebhookDetail | Refusal> => {
       const fields = newFields(input, allowPrivateNetworks());
       if (isRefusal(fields)) return fields;
+      const headers = webhookHeaders(input.headers ?? null);
+      if (isRefusal(headers)) return headers;
       const unknown = checkDomains(tables, accountId, fields);
       if (unknown !== null) return unknown;
       const created = await writer.run((tx): WebhookRow | Refusal => {
         const limit = mayAdd(tx, accountId);
         if (limit !== null) return limit;
         const now = clock.now();
+        const webhookId = ids.make('webhook');
         const row = {
           ...columns(fields),
-          webhook_id: ids.make('webhook'),
+          headers: secrets.sealHeaders(webhookId, headers),
+          webhook_id: webhookId,
           account_id: accountId,
           off_reason: null,
           failing_since: null,
@@ -141,10 +152,13 @@ export function createWebhooks(
         if (isRefusal(fields)) return fields;
         const unknown = patch.filter === undefined ? null : checkDomains(tx, accountId, fields);
         if (unknown !== null) return unknown;
+        const headers = patch.headers === undefined ? null : webhookHeaders(patch.headers);
+        if (isRefusal(headers)) return headers;
         const isReset = fields.url !== row.url || (fields.isActive && row.is_active === 0);
         const next = {
           ...row,
           ...columns(fields),
+          headers: headers === null ? row.headers : secrets.sealHeaders(webhookId, headers),
           off_reason: fields.isActive || row.is_active === 1 ? null : row.off_reason,
           failing_since: isReset ? null : row.failing_since,
           updated_at: clock.now(),
@@ -399,11 +413,11 @@ function createWebhookTester(
       const payload = webhookPayload(event);
       const body = JSON.stringify(payload);
       const startedAt = clock.now();
-      const headers = signatureHeaders(secrets.keys(tables, webhook, startedAt), {
-        id: payload.id,
-        body,
-        now: startedAt,
-      });
+      const call = { id: payload.id, body, now: startedAt };
+      const headers = {
+        ...secrets.headers(webhook),
+        ...signatureHeaders(secrets.keys(tables, webhook, startedAt), call),
+      };
       const result = (await caller.call({ accountId, url: webhook.url, headers, body }, signal)) ?? CANCELLED;
       const error = errorOf(result);
       return withoutNulls({

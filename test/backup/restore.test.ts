@@ -234,6 +234,7 @@ describe('webhook deliveries', () => {
       url: 'https://hook.example',
       events: '["*"]',
       filter: null,
+      headers: null,
       is_active: 1,
       off_reason: null,
       failing_since: null,

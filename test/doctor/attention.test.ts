@@ -42,6 +42,7 @@ function start() {
         url: `https://${id}.test/secret-path`,
         events: '["*"]',
         filter: null,
+        headers: null,
         created_at: now - DAY,
         updated_at: now - HOUR,
         ...row,

@@ -27,6 +27,7 @@ function start() {
       url: 'https://receiver.example/hook',
       events: JSON.stringify(events),
       filter: null,
+      headers: null,
       is_active: 1,
       off_reason: null,
       failing_since: null,

@@ -251,6 +251,7 @@ describe('mail for an inbound route', () => {
       url: 'https://example.com/hooks',
       events: '["email_bounced"]',
       filter: null,
+      headers: null,
       is_active: 1,
       off_reason: null,
       failing_since: null,

@@ -64,6 +64,7 @@ async function start() {
       url: 'https://crm.test/secret',
       events: '["*"]',
       filter: null,
+      headers: null,
       is_active: 1,
       off_reason: null,
       failing_since,

@@ -521,6 +521,7 @@ describe('suppressed recipients', () => {
           url: 'https://receiver.example/hook',
           events: '["*"]',
           filter: null,
+          headers: null,
           is_active: 1,
           off_reason: null,
           failing_since: null,

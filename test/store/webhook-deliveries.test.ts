@@ -15,6 +15,7 @@ function addWebhook({ tables, ids, clock }: Store, row: Partial<WebhookRow> = {}
     url: 'https://receiver.example/hook',
     events: '["*"]',
     filter: null,
+    headers: null,
     is_active: 1,
     off_reason: null,
     failing_since: null,

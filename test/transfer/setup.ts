@@ -15,7 +15,7 @@ import { type ExportOptions, exportAccount } from '../../src/transfer/export.ts'
 import { type DeriveKey, fileSeal, macKey } from '../../src/transfer/format.ts';
 import { cancelImport, type ImportOptions, importAccount } from '../../src/transfer/import.ts';
 import { createTokenAccounts } from '../../src/transfer/token-accounts.ts';
-import { webhookSealContext } from '../../src/webhooks/secrets.ts';
+import { createWebhookSecrets, webhookSealContext } from '../../src/webhooks/secrets.ts';
 import { DESIGN } from '../mail/blocks/designs.ts';
 import { exampleEvent } from '../support/events.ts';
 import { png } from '../support/images.ts';
@@ -24,6 +24,7 @@ import { enqueue, startStore } from '../support/store.ts';
 
 export const PASSPHRASE = 'correct horse battery staple';
 export const ACCOUNT = 'acct_one';
+export const WEBHOOK_HEADERS = { Authorization: 'Bearer of-the-shop' };
 
 /** In place of scrypt, which takes half a second for each file that is written or read. */
 const quickKey: DeriveKey = (passphrase, { salt }) =>
@@ -236,6 +237,7 @@ export async function startFull(options: InstallationOptions = {}) {
     method: 'page',
     created_at: now,
   });
+  const secrets = createWebhookSecrets({ seal, random: systemRandom });
   const webhook = tables.webhooks.insert({
     webhook_id: 'webhook_one',
     account_id: ACCOUNT,
@@ -244,6 +246,7 @@ export async function startFull(options: InstallationOptions = {}) {
     url: 'https://shop.example/hooks',
     events: '["*"]',
     filter: null,
+    headers: secrets.sealHeaders('webhook_one', WEBHOOK_HEADERS),
     is_active: 1,
     off_reason: null,
     failing_since: null,

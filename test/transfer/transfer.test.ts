@@ -21,6 +21,7 @@ import {
   linesOf,
   startEmpty,
   startFull,
+  WEBHOOK_HEADERS,
 } from './setup.ts';
 
 /** The records of a file, without the values that depend on the installation. */
@@ -30,7 +31,7 @@ function comparable(file: string): unknown[] {
     .map((line) =>
       JSON.parse(
         JSON.stringify(line, (field, value) =>
-          ['private_key', 'secret'].includes(field) ? 'sealed' : value,
+          ['private_key', 'secret', 'headers'].includes(field) ? 'sealed' : value,
         ),
       ),
     );
@@ -95,9 +96,10 @@ describe('an exported account', () => {
     expect(key?.key.export({ type: 'pkcs8', format: 'pem' })).toBe(
       RSA_KEY.export({ type: 'pkcs8', format: 'pem' }),
     );
-    const webhook = tables.webhooks.list(ACCOUNT)[0] ?? { number: 0, webhook_id: '' };
+    const webhook = tables.webhooks.list(ACCOUNT)[0] ?? { number: 0, webhook_id: '', headers: null };
     const secrets = createWebhookSecrets({ seal: to.seal, random: systemRandom });
     expect(secrets.keys(tables, webhook, to.clock.now())).toEqual([Buffer.alloc(32, 9)]);
+    expect(secrets.headers(webhook)).toEqual(WEBHOOK_HEADERS);
     expect(tables.apiKeys.list(ACCOUNT).map(({ hash }) => hash)).toEqual([
       from.tables.apiKeys.get('key_one')?.hash,
     ]);
@@ -132,6 +134,7 @@ describe('an exported account', () => {
     const { file, from } = await exported();
     const text = JSON.stringify(linesOf(file));
     expect(text).not.toContain('key_operator');
+    expect(text).not.toContain(WEBHOOK_HEADERS.Authorization);
     const secret = RSA_KEY.export({ type: 'pkcs8', format: 'der' });
     for (const bytes of [secret.subarray(100, 160), Buffer.alloc(30, 9)])
       expect(text).not.toContain(bytes.toString('base64').slice(0, 30));

@@ -42,6 +42,14 @@ export const webhookFields = {
         'Which events of these kinds are sent: those with one of the values of each list that is given. `null` or without lists: all. Events that have no domain, stream or tag are not sent if the filter has such a list.',
     })
     .optional(),
+  headers: atMost(z.record(z.string().max(100), z.string().max(1000)), 10)
+    .nullable()
+    .meta({
+      id: 'WebhookHeaders',
+      description:
+        'Headers that are added to every call, such as `Authorization`: at most 10, values of up to 1,000 printable ASCII characters. They replace those that were set before; `null` or `{}` removes all. Values are stored encrypted and never returned. Not allowed: `Host`, `User-Agent`, `Content-*`, `Webhook-*`, and headers of the connection.',
+    })
+    .optional(),
   name: line(100)
     .meta({
       id: 'WebhookName',
@@ -64,6 +72,7 @@ const webhookShape = {
   url: z.string(),
   events: z.array(z.string()),
   filter: webhookFields.filter,
+  headerNames: z.array(z.string()).optional().describe('Names of the headers that are added to its calls.'),
   isActive: z.boolean(),
   createdAt: z.int().describe('Epoch milliseconds.'),
   failingSince: z.iso.datetime().optional().describe('Time since which every call has failed.'),

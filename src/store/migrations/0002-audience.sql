@@ -765,3 +765,6 @@ ALTER TABLE campaign_sends ADD COLUMN simulated INTEGER NOT NULL DEFAULT 0 CHECK
 
 -- Which events of its kinds a webhook gets (events/webhook-filter).
 ALTER TABLE webhooks ADD COLUMN filter TEXT;                        -- JSON; null: all
+
+-- Headers that an account adds to the calls of a webhook: a JSON object of names and sealed values (webhooks/secrets).
+ALTER TABLE webhooks ADD COLUMN headers TEXT;                       -- null: none

@@ -40,6 +40,7 @@ const WEBHOOK = {
   url: 'http://127.0.0.1:9',
   events: '["*"]',
   filter: null,
+  headers: null,
   is_active: 1,
   off_reason: null,
   failing_since: null,
