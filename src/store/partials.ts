@@ -25,6 +25,13 @@ export interface PartialUser {
   html: string;
 }
 
+interface UsersFilter {
+  accountId: string;
+  name: string;
+  skip: number;
+  limit: number;
+}
+
 /** `partials`, of which pages follow the index `partials_by_account`. */
 export function partialTable(db: Database) {
   const sql = statements(db);
@@ -32,7 +39,7 @@ export function partialTable(db: Database) {
     SELECT seq, partial_id, account_id, name, octet_length(html) AS bytes, created_at, updated_at FROM partials
     WHERE account_id = ? AND seq < ? AND instr(lower(name), lower(?)) > 0
     ORDER BY seq DESC LIMIT +?`);
-  const users = db.prepare<[{ accountId: string; name: string }], PartialUser>(`
+  const users = sql.all<[UsersFilter], PartialUser>(`
     SELECT 'template' AS kind, template_id AS id, name, html FROM templates
     WHERE account_id = @accountId AND syntax = 'liquid' AND instr(html, @name) > 0
     UNION ALL
@@ -41,7 +48,8 @@ export function partialTable(db: Database) {
     SELECT 'sequence', s.sequence_id, s.name, step.value ->> '$.send.html'
     FROM sequences s CROSS JOIN sequence_versions v ON v.sequence_seq = s.seq, json_each(v.definition, '$.steps') step
     WHERE s.account_id = @accountId AND s.status <> 'draft' AND s.deleted_at IS NULL
-      AND step.value ->> '$.send.syntax' = 'liquid' AND instr(step.value ->> '$.send.html', @name) > 0`);
+      AND step.value ->> '$.send.syntax' = 'liquid' AND instr(step.value ->> '$.send.html', @name) > 0
+    LIMIT +@limit OFFSET +@skip`);
   return {
     /** Returns its seq. */
     insert: sql.insert<[row: Omit<PartialRow, 'seq'>]>(`INSERT INTO ${sql.row('partials')}`),
@@ -58,9 +66,8 @@ export function partialTable(db: Database) {
     /** Newest first. */
     list: ({ accountId, beforeSeq, limit, search = '' }: NamedPageFilter): Page<PartialHead> =>
       pageOf(list(accountId, beforeSeq ?? Number.MAX_SAFE_INTEGER, search, limit + 1), limit),
-    /** Row by row: a caller that has found enough ends early. */
-    users: (accountId: string, name: string): IterableIterator<PartialUser> =>
-      users.iterate({ accountId, name }),
+    /** In a fixed order while nothing changes. */
+    users,
     remove: sql.run<[seq: number]>('DELETE FROM partials WHERE seq = ?'),
   };
 }

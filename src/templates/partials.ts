@@ -22,6 +22,7 @@ export const MAX_PARTIAL_HTML = 128 * 1024;
 const MAX_DEPTH = 10;
 /** Users that a refusal names. */
 const MAX_NAMED_USES = 10;
+const USERS_AT_A_TIME = 10;
 
 export interface PartialFields {
   name: string;
@@ -116,14 +117,16 @@ export function createPartials(
 
 export type Partials = ReturnType<typeof createPartials>;
 
-/** Templates in Liquid, sequences that are not drafts, and partials that use a partial: at most one more than are named. */
+/** Templates in Liquid, sequences that are not drafts, and partials that use a partial: at most a few more than are named. */
 export const partialUses = readQuery(
   'partialUses',
   (tables: Tables, accountId: string, name: string): Omit<PartialUser, 'html'>[] => {
     const uses = new Map<string, Omit<PartialUser, 'html'>>();
-    for (const { html, ...user } of tables.partials.users(accountId, name)) {
-      if (partialNames(html).includes(name)) uses.set(user.id, user);
-      if (uses.size > MAX_NAMED_USES) break;
+    // A few at a time: each may have a megabyte of HTML.
+    for (let skip = 0; uses.size <= MAX_NAMED_USES; skip += USERS_AT_A_TIME) {
+      const users = tables.partials.users({ accountId, name, skip, limit: USERS_AT_A_TIME });
+      for (const { html, ...user } of users) if (partialNames(html).includes(name)) uses.set(user.id, user);
+      if (users.length < USERS_AT_A_TIME) break;
     }
     return [...uses.values()];
   },

@@ -17,6 +17,8 @@ const WORKING = [
   'deleteComplianceTemplate',
   'deleteDomain',
   'deleteDomainGroup',
+  'deleteInboundMail',
+  'deleteInboundRoute',
   'deleteMedia',
   'deletePartial',
   'deleteSegment',

@@ -156,6 +156,7 @@ const EVENT_KINDS = [
   'sending_resumed',
   'erasure_requested',
   'email_received',
+  'domain_deleted',
 ];
 
 const KIND_CODES: ReadonlyMap<string, bigint> = new Map(

@@ -130,6 +130,7 @@ describe('sending a campaign', () => {
       updatedAt: expect.any(String),
       progress: {
         jobId: expect.stringMatching(/^job_/),
+        livemode: true,
         subscriptionGroupId,
         members: null,
         queued: 0,

@@ -432,6 +432,7 @@ describe('pages', () => {
     '/web-setup/webhooks',
     GROUPS,
     '/web-setup/templates',
+    '/web-setup/partials',
     '/web-setup/compliance-templates',
   ];
 

@@ -162,6 +162,8 @@ async function resourcesOfOther(): Promise<Record<string, string>> {
     ),
     deliveryId: 'delivery_none',
     version: '1',
+    inboundId: 'inb_none',
+    n: '0',
     keyId: await created('/web-setup/keys', { name: 'K', scopes: ['setup'] }, 'keyId'),
   };
 }
