@@ -1,1 +1,4 @@
+export { MailService } from '@sendgrid/mail';
+export { default as Mailgun } from 'mailgun.js';
 export { ServerClient } from 'postmark';
+export { Resend } from 'resend';

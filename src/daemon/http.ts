@@ -27,6 +27,7 @@ import { createOperatorSocket } from '../http/operator-socket.ts';
 import { pageKeysOf } from '../http/page-keys.ts';
 import { createHttpServer } from '../http/server.ts';
 import type { Inbound } from '../inbound/inbound.ts';
+import { createQueuedMail } from '../sending/queued-mail.ts';
 import { registerListenerCertificates } from '../smtp/certificate.ts';
 import type { SmtpListener } from '../smtp/listener.ts';
 import { createRawMail } from '../smtp/submission/raw-mail.ts';
@@ -167,7 +168,14 @@ export async function startHttp(base: DaemonBase, parts: HttpParts) {
     durable: writer.durable,
     pageKeys,
     routes,
-    compat: compatProviders(base, parts),
+    compat: compatProviders(base, {
+      ...parts,
+      queuedMail: createQueuedMail(base, {
+        recorder: parts.recorder,
+        announce: delivery.announce,
+        obstacle: delivery.waits.obstacle,
+      }),
+    }),
     openRoutes: [tlsCheckRoute(base, { linkHosts }), instanceRoute({ instanceId, generation })],
     health: checks,
     registry,

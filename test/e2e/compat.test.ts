@@ -21,6 +21,39 @@ interface Sdks {
     sendEmailWithTemplate(message: object): Promise<Record<string, unknown>>;
     sendEmailBatchWithTemplates(messages: object[]): Promise<Record<string, unknown>[]>;
   };
+  MailService: new () => {
+    setApiKey(key: string): void;
+    client: { setDefaultRequest(name: string, value: string): void };
+    send(
+      mail: object,
+      isMultiple?: boolean,
+    ): Promise<[{ statusCode: number; headers: Record<string, string> }]>;
+  };
+  Mailgun: new (
+    form: typeof FormData,
+  ) => {
+    client(options: { username: string; key: string; url: string }): {
+      messages: { create(domain: string, message: object): Promise<{ id: string; message: string }> };
+    };
+  };
+  Resend: new (
+    key: string,
+    options: { baseUrl: string },
+  ) => {
+    emails: {
+      send(mail: object, options?: object): Promise<ResendAnswer>;
+      get(id: string): Promise<ResendAnswer>;
+      update(change: { id: string; scheduledAt: string }): Promise<ResendAnswer>;
+      cancel(id: string): Promise<ResendAnswer>;
+    };
+    batch: { send(mails: object[]): Promise<ResendAnswer> };
+  };
+}
+
+/** The SDK of Resend returns errors. */
+interface ResendAnswer {
+  data: Record<string, unknown> | null;
+  error: { name: string; message: string; statusCode?: number } | null;
 }
 
 const FROM = 'Shop <shop@kunde.example>';
@@ -41,7 +74,7 @@ describe(`SDKs of other providers${required.reason}`, { skip: required.missing }
 
   beforeAll(async () => {
     sdks = await import(new URL('../../.ci/tools/sdks.mjs', import.meta.url).href);
-    setup = await startSendingSetup({ 'compat.enable': ['postmark'] });
+    setup = await startSendingSetup({ 'compat.enable': ['postmark', 'resend', 'sendgrid', 'mailgun'] });
     received = (user) =>
       eventually(`mail for ${user}`, async () => {
         const found = setup.sink.messages.find(({ to }) => to.some((each) => each.startsWith(`${user}@`)));
@@ -101,5 +134,129 @@ describe(`SDKs of other providers${required.reason}`, { skip: required.missing }
       name: 'InvalidAPIKeyError',
       code: 10,
     });
+  });
+
+  it('@sendgrid/mail sends one mail and several, and reads errors', async () => {
+    const { api, baseUrl } = setup.daemon;
+    const client = new sdks.MailService();
+    client.setApiKey(api.keys.transactional);
+    client.client.setDefaultRequest('baseUrl', `${baseUrl}/compat/sendgrid/`);
+    const mail = { from: FROM, subject: 'Order', html: '<p>Thank you</p>', text: 'Thank you' };
+    const [sent] = await client.send({
+      ...mail,
+      to: 'sg-1@empfang.example',
+      bcc: 'sg-2@empfang.example',
+      categories: ['orders'],
+      customArgs: { order: '7' },
+      attachments: [
+        { content: 'aGVsbG8=', filename: 'a.txt', type: 'text/plain', disposition: 'attachment' },
+      ],
+    });
+    expect(sent.statusCode).toBe(202);
+    const message = await setup.waitForStatus(String(sent.headers['x-message-id']), 'delivered');
+    expect(message).toMatchObject({ tags: ['orders'], metadata: { order: '7' } });
+    expect(await received('sg-2')).toContain('To: sg-1@empfang.example');
+    await client.send({ ...mail, to: ['sg-3@empfang.example', 'sg-4@empfang.example'] }, true);
+    expect(await received('sg-3')).not.toContain('sg-4@');
+    await received('sg-4');
+    const personalizations = [
+      { to: 'sg-5@empfang.example', substitutions: { name: 'Ada' } },
+      { to: 'sg-6@empfang.example', substitutions: { name: 'Bob' } },
+    ];
+    await client.send({ ...mail, html: '<p>Dear {{name}}</p>', personalizations });
+    expect(await received('sg-6')).toContain('Dear Bob');
+    await api.post('/web-setup/templates', { name: 'd-1', subject: 'Hi {{name}}', html: '<p>{{name}}</p>' });
+    const dynamicTemplateData = { name: 'Ada' };
+    await client.send({ from: FROM, to: 'sg-7@empfang.example', templateId: 'd-1', dynamicTemplateData });
+    expect(await received('sg-7')).toContain('Subject: Hi Ada');
+    expect(await errorOf(client.send({ ...mail, to: 'nobody' }))).toMatchObject({
+      code: 400,
+      response: {
+        body: { errors: [{ field: 'personalizations[0].to[0].email', message: expect.any(String) }] },
+      },
+    });
+    const stranger = new sdks.MailService();
+    stranger.setApiKey('SG.wrong');
+    stranger.client.setDefaultRequest('baseUrl', `${baseUrl}/compat/sendgrid/`);
+    expect(await errorOf(stranger.send({ ...mail, to: 'sg-8@empfang.example' }))).toMatchObject({
+      code: 401,
+    });
+  });
+
+  it('mailgun.js sends a mail with files and mails with variables, and reads errors', async () => {
+    const { api, baseUrl } = setup.daemon;
+    const options = { username: 'api', url: `${baseUrl}/compat/mailgun` };
+    const client = new sdks.Mailgun(FormData).client({ ...options, key: api.keys.transactional });
+    const mail = { from: FROM, subject: 'Order', html: '<p>Thank you</p>' };
+    const sent = await client.messages.create('kunde.example', {
+      ...mail,
+      to: ['mg-1@empfang.example', 'mg-2@empfang.example'],
+      'o:tag': ['orders'],
+      'h:X-Order': '7',
+      attachment: [{ filename: 'a.txt', data: 'hello' }],
+    });
+    expect(sent).toMatchObject({
+      id: expect.stringMatching(/^<msg_.*@kunde\.example>$/),
+      message: expect.any(String),
+    });
+    expect(await received('mg-1')).toContain('filename="a.txt"');
+    expect(await received('mg-2')).toContain('X-Order: 7');
+    await client.messages.create('kunde.example', {
+      ...mail,
+      to: ['mg-3@empfang.example', 'mg-4@empfang.example'],
+      subject: 'Dear %recipient.name%',
+      'recipient-variables': JSON.stringify({
+        'mg-3@empfang.example': { name: 'Ada' },
+        'mg-4@empfang.example': { name: 'Bob' },
+      }),
+    });
+    expect(await received('mg-4')).toContain('Subject: Dear Bob');
+    expect(await errorOf(client.messages.create('kunde.example', { ...mail, to: 'nobody' }))).toMatchObject({
+      status: 400,
+      details: expect.stringContaining('to[0]: nobody'),
+    });
+    const stranger = new sdks.Mailgun(FormData).client({ ...options, key: 'wrong' });
+    expect(
+      await errorOf(stranger.messages.create('kunde.example', { ...mail, to: 'a@b.example' })),
+    ).toMatchObject({
+      status: 401,
+    });
+  });
+
+  it('resend sends, schedules and cancels, sends a batch, and reads errors', async () => {
+    const { api, baseUrl } = setup.daemon;
+    const scopes = ['--scope', 'transactional', '--scope', 'setup'];
+    const made = JSON.parse(
+      await setup.daemon.cli('key', 'create', '--account', api.accountId, ...scopes, '--json'),
+    );
+    const baseOf = { baseUrl: `${baseUrl}/compat/resend` };
+    const client = new sdks.Resend(String(made.key), baseOf);
+    const mail = { from: FROM, subject: 'Order', html: '<p>Thank you</p>' };
+    const attachments = [{ filename: 'a.txt', content: Buffer.from('hello') }];
+    const first = { ...mail, to: 'rs-1@empfang.example', replyTo: 'help@kunde.example', attachments };
+    const sent = await client.emails.send(first, { idempotencyKey: 'one' });
+    expect(sent.error).toBeNull();
+    expect((await client.emails.send(first, { idempotencyKey: 'one' })).data).toEqual(sent.data);
+    expect(await received('rs-1')).toContain('hello');
+    await setup.waitForStatus(String(sent.data?.['id']), 'delivered');
+    const read = await client.emails.get(String(sent.data?.['id']));
+    expect(read.data).toMatchObject({ last_event: 'delivered' });
+    const later = new Date(Date.now() + 3_600_000).toISOString();
+    const scheduled = await client.emails.send({ ...mail, to: 'rs-2@empfang.example', scheduledAt: later });
+    const id = String(scheduled.data?.['id']);
+    expect((await client.emails.update({ id, scheduledAt: later })).error).toBeNull();
+    expect((await client.emails.cancel(id)).data).toMatchObject({ object: 'email', id });
+    const batch = await client.batch.send([
+      { ...mail, to: 'rs-3@empfang.example' },
+      { ...mail, to: ['rs-4@empfang.example'] },
+    ]);
+    expect(batch.data).toMatchObject({ data: [{ id: expect.any(String) }, { id: expect.any(String) }] });
+    await received('rs-4');
+    expect((await client.emails.send({ ...mail, to: 'nobody' })).error).toMatchObject({
+      name: 'validation_error',
+      statusCode: 422,
+    });
+    const stranger = await new sdks.Resend('re_wrong', baseOf).emails.send({ ...mail, to: 'a@b.example' });
+    expect(stranger.error).toMatchObject({ name: 'invalid_api_key' });
   });
 });

@@ -10,7 +10,7 @@ import type { JsonElement } from '../body/json-parse.ts';
 import { faultRefusal } from '../responses.ts';
 import { type AnyCall, Reply, type Route, routesOf } from '../route.ts';
 import { parseInput } from '../validation/parse.ts';
-import { headersFrom, ignored, optional, renamed, unwrapped } from './fields.ts';
+import { headersFrom, ignored, mediaTypeOf, optional, renamed, unwrapped } from './fields.ts';
 import { bySecret, type CompatError, type CompatProvider, headerOf } from './provider.ts';
 import { type CompatContext, type CompatMail, type CompatServices, compatSender } from './sending.ts';
 import { templateIdOf } from './templates.ts';
@@ -102,9 +102,13 @@ export function postmark(
     if (isRefusal(key)) return key;
     const sent = await send(caller, mail, key === null || index === null ? key : `${key}#${index}`);
     if (isRefusal(sent)) return renamed(sent, NAMES);
-    const { messageId, at, isReplay } = sent;
+    const { messageId, at, isReplay, skipped } = sent;
     const { To, Cc, Bcc } = parsed;
-    const body = { To, Cc, Bcc, SubmittedAt: at, MessageID: messageId, ErrorCode: 0, Message: 'OK' };
+    const Message =
+      skipped.length === 0
+        ? 'OK'
+        : `Message OK, but will not deliver to these inactive addresses: ${skipped.join(', ')}`;
+    const body = { To, Cc, Bcc, SubmittedAt: at, MessageID: messageId, ErrorCode: 0, Message };
     return { body, isReplay };
   }
 
@@ -199,7 +203,7 @@ function mailOf(context: CompatContext, accountId: string, given: Message): Comp
       attachments: Attachments.map(({ Name, Content, ContentType, ContentID }) => ({
         name: Name,
         content: unwrapped(Content),
-        contentType: ContentType ?? 'application/octet-stream',
+        contentType: mediaTypeOf(Name, ContentType),
         ...(ContentID === undefined ? {} : { contentId: ContentID.replace(/^cid:/i, '') }),
       })),
       tags: given.Tag === undefined || given.Tag === '' ? undefined : [given.Tag],

@@ -101,3 +101,11 @@ export function headerOf(req: IncomingMessage, name: string): string {
   const value = req.headers[name];
   return typeof value === 'string' ? value : '';
 }
+
+/** The value of `Authorization` after its scheme, in lower case; '' for another scheme. */
+export function authorizationOf(req: IncomingMessage, scheme: string): string {
+  if (req.headersDistinct['authorization']?.length !== 1) return '';
+  const value = headerOf(req, 'authorization');
+  const isScheme = value.slice(0, scheme.length + 1).toLowerCase() === `${scheme} `;
+  return isScheme ? value.slice(scheme.length + 1).trim() : '';
+}

@@ -1,9 +1,9 @@
 import type { Caller } from '../../accounts/authenticate.ts';
 import { iso } from '../../core/clock.ts';
-import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
+import { invalid, isRefusal, type Refusal, type RefusalCode, refuse } from '../../core/refusal.ts';
 import type { Acceptance } from '../../sending/accept.ts';
 import type { SendResult } from '../../sending/draft.ts';
-import type { SendRequest } from '../../sending/request.ts';
+import { parseSend, type SendRequest } from '../../sending/request.ts';
 import type { Context } from '../../store/context.ts';
 import type { Stream } from '../../store/domains/domains.ts';
 import { senderOfCaller } from '../api/sending/send.ts';
@@ -29,7 +29,12 @@ export interface Sent {
   /** The time of the acceptance, ISO 8601. */
   at: string;
   isReplay: boolean;
+  /** Recipients that are suppressed, or have not consented: the others get the mail, as from other providers. */
+  skipped: string[];
 }
+
+/** Sends a mail of a caller. `key`: the idempotency key. */
+export type SendCompat = (caller: Caller, mail: CompatMail, key: string | null) => Promise<Sent | Refusal>;
 
 /**
  * Returns the function that sends mail for a provider. `endpoint`: the name of the provider; idempotency keys of different
@@ -40,12 +45,8 @@ export function compatSender(
   { clock, tables }: CompatContext,
   { acceptance }: CompatServices,
   endpoint: string,
-) {
-  return async (
-    caller: Caller,
-    { stream, body }: CompatMail,
-    key: string | null,
-  ): Promise<Sent | Refusal> => {
+): SendCompat {
+  return async (caller, { stream, body }, key) => {
     const useCase = streamOf(caller, stream);
     if (isRefusal(useCase)) return useCase;
     const misplaced = useCase === 'mk' ? transactionalField(body) : null;
@@ -54,22 +55,72 @@ export function compatSender(
     if (isRefusal(sender)) return sender;
     const accepted = await acceptance.accept({
       sender,
-      body,
+      body: { ...body, onRefused: 'skip' },
       appendFooter: !caller.strictCompliance,
       literalBraces: body.templateId === undefined,
       idempotency: key === null ? null : { endpoint: `compat/${endpoint}`, key },
-      envelope: (data) => JSON.stringify({ messageId: firstId(data), at: iso(clock.now()) }),
+      envelope: (data) =>
+        JSON.stringify({ messageId: firstId(data), at: iso(clock.now()), skipped: skippedIn(data) }),
     });
     if (isRefusal(accepted)) return accepted;
     // As `envelope` wrote it, now or for an earlier request.
-    const { messageId, at }: { messageId: string; at: string } = JSON.parse(accepted.body);
-    return { messageId, at, isReplay: accepted.kind === 'replayed' };
+    const sent: Omit<Sent, 'isReplay'> = JSON.parse(accepted.body);
+    return { ...sent, isReplay: accepted.kind === 'replayed' };
   };
 }
 
 /** Marketing mail has a job: the id of its first message is one that the events and the list of messages have. */
 function firstId({ recipients }: SendResult): string {
   return recipients[0]?.messageId ?? '';
+}
+
+function skippedIn({ recipients }: SendResult): string[] {
+  return recipients.flatMap(({ email, messageId }) => (messageId === undefined ? email : []));
+}
+
+/** Mails of one request that are in progress at the same time. */
+const MAILS_IN_PROGRESS = 16;
+const OF_RECIPIENTS: ReadonlySet<RefusalCode> = new Set([
+  'RECIPIENT_SUPPRESSED',
+  'RECIPIENT_UNSUBSCRIBED',
+  'CONSENT_REQUIRED',
+]);
+
+/**
+ * Sends the mails of one request; the results are in their order, null for a mail whose recipients are all suppressed. All
+ * mails are validated before the first one is sent, alone, because what refuses it refuses mostly all: sender, template,
+ * limits. Refused if no recipient is left, or when a mail is refused for another reason; the message then states how many
+ * were accepted, and the idempotency key, which applies to each mail with its position, continues with the rest.
+ */
+export async function sendEach(
+  send: SendCompat,
+  caller: Caller,
+  mails: readonly CompatMail[],
+  { key, now }: { key: string | null; now: number },
+): Promise<(Sent | null)[] | Refusal> {
+  for (const { body } of mails) {
+    const parsed = parseSend(body, now);
+    if (isRefusal(parsed)) return parsed;
+  }
+  const results: (Sent | Refusal)[] = [];
+  const sendOne = (mail: CompatMail, index: number) =>
+    send(caller, mail, key === null || mails.length === 1 ? key : `${key}#${index}`);
+  for (let at = 0; at < mails.length; at = results.length) {
+    const group = mails.slice(at, at === 0 ? 1 : at + MAILS_IN_PROGRESS);
+    results.push(...(await Promise.all(group.map((mail, index) => sendOne(mail, at + index)))));
+    const refusal = results.slice(at).find((result) => isRefusal(result) && !OF_RECIPIENTS.has(result.code));
+    if (isRefusal(refusal)) return partly(refusal, results);
+  }
+  const [first] = results;
+  const isRefused = results.every((result) => isRefusal(result));
+  return isRefused && isRefusal(first) ? first : results.map((result) => (isRefusal(result) ? null : result));
+}
+
+function partly(refusal: Refusal, results: readonly (Sent | Refusal)[]): Refusal {
+  const accepted = results.filter((result) => !isRefusal(result)).length;
+  if (accepted === 0) return refusal;
+  const { code, message, extras } = refusal;
+  return refuse(code, `${message} (${accepted} messages of the request were accepted before)`, extras);
 }
 
 function streamOf({ scopes }: Caller, stream: Stream | null): Stream | Refusal {
