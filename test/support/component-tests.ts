@@ -39,7 +39,7 @@ export const COMPONENT: readonly string[] = [
   // Threads that exceed their limits, and a server with the threads behind it.
   'smtp/parser/mail-parser.test.ts',
   'smtp/submission/submission.test.ts',
-  'inbound/inbound.test.ts',
+  'inbound/*.test.ts',
   'store/backup/copy.test.ts',
   'store/readers/pool.test.ts',
   // All combinations: of filters of lists, of damages of messages, of schemas and tables.

@@ -106,10 +106,7 @@ export async function verifyAuthentication(
 ): Promise<VerifiedSignatures> {
   const selected = select(raw);
   if (selected === null) return { dkim: [], arc: 'none' };
-  const [{ dkimVerify }, { arc }] = await Promise.all([
-    import('mailauth/lib/dkim/verify.js'),
-    import('mailauth/lib/arc/index.js'),
-  ]);
+  const { arc, dkimVerify } = await import('./signature-library.ts');
   const resolver = async (name: string): Promise<string[][]> => {
     const key = name.toLowerCase();
     const records = keys[key];
