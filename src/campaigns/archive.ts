@@ -18,12 +18,13 @@ import { complianceTexts, type FooterOf } from '../templates/footer.ts';
 import { isLiquid, type TemplateContent } from '../templates/liquid.ts';
 import type { TemplateThreads } from '../templates/thread/threads.ts';
 import { EMPTY_CONTACT } from './fields.ts';
-import { type CampaignMail, storedMail } from './mail.ts';
+import { type CampaignMail, mailOfVariant, storedMail } from './mail.ts';
+import { decisionOf } from './variants.ts';
 
 /*
  * The archive of a group: campaigns that were sent to all of its members, as a contact without values would receive them, without
  * links to pages of a recipient and without tracking. Campaigns to a segment of the group, or with exclusions, address some of the
- * members, and are not part of it; neither are cancelled ones. The content of a campaign never changes once it is sent, so that
+ * members, and are not part of it; neither are cancelled ones. Of an A/B test the archive has the variant that was decided. The content of a campaign never changes once it is sent, so that
  * what was rendered stays in memory until others are shown; whether it may be shown is looked up at each request.
  */
 
@@ -80,10 +81,14 @@ interface StoredContent extends Pick<CampaignMail, 'from' | 'fromDomain' | 'word
   variables: string;
 }
 
-/** Reads the mail of a campaign; null: it was deleted. */
+/** Reads the mail of a campaign, of an A/B test that of its winner; null: it was deleted. */
 export const archivedMail = readQuery('archivedMail', (tables: Tables, seq: number): StoredContent | null => {
-  if (tables.campaignSends.get(seq) === null) return null;
-  const { from, fromDomain, wording, variables } = storedMail(tables, { campaign_seq: seq });
+  const send = tables.campaignSends.get(seq);
+  if (send === null) return null;
+  const { from, fromDomain, wording, variables } = mailOfVariant(
+    storedMail(tables, send),
+    decisionOf(send)?.variant ?? 0,
+  );
   return { from, fromDomain, wording, variables: JSON.stringify(variables) };
 });
 

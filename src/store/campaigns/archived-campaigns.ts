@@ -38,9 +38,12 @@ export function archivedCampaignTable(db: Database) {
   const find = sql.get<[string, string, string], ArchivedCampaign>(`
     ${select} WHERE c.account_id = ? AND c.campaign_id = ? AND a.group_id = ? AND c.status = 'sent'`);
   const subjects = sql.all<[seqs: string], ArchivedSubject>(`
-    SELECT campaign_seq, mail ->> '$.wording.subject' AS subject, coalesce(mail -> '$.variables', '{}') AS variables,
-      mail -> '$.wording.liquid' AS liquid
-    FROM campaign_mails WHERE campaign_seq IN (SELECT value FROM json_each(?))`);
+    SELECT campaign_seq, mail ->> (wording || '.subject') AS subject, coalesce(mail -> '$.variables', '{}') AS variables,
+      mail -> (wording || '.liquid') AS liquid
+    FROM (SELECT campaign_seq, mail, CASE coalesce(decision ->> '$.variant', 0) WHEN 0 THEN '$.wording'
+        ELSE '$.others[' || (decision ->> '$.variant' - 1) || '].wording' END AS wording
+      FROM campaign_mails JOIN campaign_sends USING (campaign_seq)
+      WHERE campaign_seq IN (SELECT value FROM json_each(?)))`);
   return {
     /** Newest first. `before` null: from the newest one on. */
     page: (
@@ -54,7 +57,7 @@ export function archivedCampaignTable(db: Database) {
     },
     get: (accountId: string, groupId: string, campaignId: string): ArchivedCampaign | null =>
       find(accountId, campaignId, groupId),
-    /** Subjects of campaigns, with their variables in braces. */
+    /** Subjects of campaigns, with their variables in braces; of an A/B test, that of its winner. */
     subjects: (seqs: readonly number[]): ArchivedSubject[] => subjects(JSON.stringify(seqs)),
   };
 }

@@ -118,6 +118,43 @@ describe('the archive of a group', () => {
     expect(await statusOf(group.archiveUrl)).toBe(404);
   });
 
+  it('shows the winner of an A/B test in the list, the feed and the page', async () => {
+    const group = await groupWith({ archive: true, isPublic: true });
+    const { data } = await client.post<{ campaign: { campaignId: string } }>('/web-setup/campaigns', {
+      name: 'Tested',
+    });
+    const path = `/web-setup/campaigns/${data.campaign.campaignId}`;
+    const sent = await client.call('POST', `${path}/send`, {
+      body: {
+        subscriptionGroupId: group.subscriptionGroupId,
+        from: 'news@news.test',
+        subject: 'First subject',
+        html: `<p>First content</p>${FOOTER}`,
+        enableOpenTracking: true,
+        variants: [
+          {},
+          { subject: 'Second subject' },
+          { subject: 'Third subject', html: `<p>Third</p>${FOOTER}` },
+        ],
+        test: { share: 50, winner: 'opens', waitHours: 1 },
+      },
+    });
+    expect(sent.status, sent.text).toBe(202);
+    expect((await client.call('POST', `${path}/winner`, { body: { variant: 'C' } })).status).toBe(200);
+    await eventually('the campaign is sent', async () => {
+      const { campaign } = (await client.get<{ campaign: { status: string } }>(path)).data;
+      return campaign.status === 'sent';
+    });
+    for (const url of [group.archiveUrl, `${group.archiveUrl}.rss`]) {
+      const text = await (await fetch(url)).text();
+      expect(text).toContain('Third subject');
+      expect(text).not.toMatch(/First subject|Second subject/);
+    }
+    const text = await (await fetch(`${group.archiveUrl}.${data.campaign.campaignId}`)).text();
+    expect(text).toContain('<p>Third</p>');
+    expect(text).not.toContain('First content');
+  });
+
   it('shows campaigns without values, links and tracking of a recipient, in a sandbox', async () => {
     const group = await groupWith({ archive: true, isPublic: true });
     const html = `<script>alert(1)</script><p>Dear {{firstName|friend}} of {{customFields.city}}, {{email}} {{code}}</p>
