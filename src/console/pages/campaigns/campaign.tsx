@@ -52,7 +52,7 @@ function ExistingCampaign({ campaignId }: { campaignId: string }) {
                 </Notice>
               )
             )}
-            <Results campaign={sent} />
+            <Results campaign={sent} reload={data.reload} />
           </>
         )}
       </Loaded>

@@ -14,6 +14,7 @@ import { type Texts, useTexts } from '../../texts.ts';
 import { hasAudience } from './audience.tsx';
 import type { Choices } from './draft-saver.ts';
 import { senderAddress } from './sender.ts';
+import { contentOf, testFaults, variantNames } from './variants.ts';
 
 interface Entry {
   kind: ChipKind;
@@ -26,6 +27,8 @@ interface Entry {
 
 interface ChecksProps {
   choices: Choices;
+  /** The variant that `rendered` is of, from 0. */
+  variant: number;
   rendered: RenderedMail | null;
   domains: readonly DataOf<'/web-setup/domains'>['domains'][number][];
   audience: Data<AudienceResponse>;
@@ -34,12 +37,15 @@ interface ChecksProps {
 }
 
 /** What would go wrong, what probably is a mistake, and what to do about it; the problems first. */
-export function Checks({ choices, rendered, domains, audience, step }: ChecksProps) {
+export function Checks({ choices, variant, rendered, domains, audience, step }: ChecksProps) {
   const texts = useTexts();
   const { t } = texts;
   const { href } = useNavigation();
-  const { templateId, from = '', scheduledAt } = choices;
-  const requested = useChecksOnRequest(choices, rendered);
+  const { from = '', scheduledAt } = choices;
+  const content = contentOf(choices, variant);
+  const { templateId } = content;
+  const names = variantNames(choices);
+  const requested = useChecksOnRequest({ ...content, from }, rendered);
   const template =
     templateId === undefined
       ? { address: step('content'), name: t('campaigns.step.content') }
@@ -50,6 +56,7 @@ export function Checks({ choices, rendered, domains, audience, step }: ChecksPro
     ...(scheduledAt !== undefined && Date.parse(scheduledAt) < Date.now()
       ? [{ kind: 'bad' as const, text: t('check.past') }]
       : []),
+    ...ofTest(choices, step('content'), texts),
     ...(templateId === undefined
       ? [{ kind: 'bad' as const, text: t('check.noTemplate'), link: template }]
       : []),
@@ -65,7 +72,11 @@ export function Checks({ choices, rendered, domains, audience, step }: ChecksPro
   const isRequesting = templateId !== undefined && requested.checks === null && requested.error === null;
   return (
     <Card
-      title={t('campaigns.checks')}
+      title={
+        names.length === 0
+          ? t('campaigns.checks')
+          : t('campaigns.variants.checks', { name: names[variant] ?? '' })
+      }
       action={
         <span role="status" class="small">
           {isReading
@@ -131,7 +142,10 @@ const ON_REQUEST: ReadonlySet<string> = new Set([
 ]);
 
 /** What the checks on request show; null: it is not known yet. They run once for the content that is shown. */
-function useChecksOnRequest({ templateId, subject, from }: Choices, rendered: RenderedMail | null) {
+function useChecksOnRequest(
+  { templateId, subject, from }: Pick<Choices, 'templateId' | 'subject' | 'from'>,
+  rendered: RenderedMail | null,
+) {
   const { accountId } = useMember();
   const [checks, setChecks] = useState<ContentCheck[] | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
@@ -215,6 +229,16 @@ function ofSender(
   return domain.status === 'SUCCESS' || domain.status === 'TEMPORARY_FAILURE'
     ? { kind: 'ok', text: t('check.sender', { domain: name }) }
     : { kind: 'bad', text: t('check.sender.unverified', { domain: name }), link };
+}
+
+function ofTest(choices: Choices, address: string, { t }: Texts): Entry[] {
+  const { isSame, isShareWrong, isWaitWrong } = testFaults(choices);
+  const link = { address, name: t('campaigns.step.content') };
+  const same = variantNames(choices).filter((_, index) => isSame(index));
+  return [
+    ...same.map((name) => ({ kind: 'bad' as const, text: t('check.sameVariant', { name }), link })),
+    ...(isShareWrong || isWaitWrong ? [{ kind: 'bad' as const, text: t('check.test'), link }] : []),
+  ];
 }
 
 type ContentCheck = RenderedMail['preview']['checks'][number];

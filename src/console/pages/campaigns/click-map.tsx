@@ -9,6 +9,8 @@ type Links = DataOf<'/web-setup/campaigns/{campaignId}/analytics'>['links'];
 
 interface ClickMapProps {
   campaignId: string;
+  /** The name of the winner of an A/B test, whose mail is shown. */
+  winner: string | undefined;
   links: Links;
   /** Clicks on all links. */
   clicks: number;
@@ -26,26 +28,31 @@ export function ClickMap(props: ClickMapProps) {
   );
 }
 
-function Map({ campaignId, links, clicks }: ClickMapProps) {
+function Map({ campaignId, winner, links, clicks }: ClickMapProps) {
   const { t } = useTexts();
   const content = useOperation('/web-setup/campaigns/{campaignId}/content', { campaignId });
   return (
     <Loaded data={content}>
-      {({ html }) =>
-        html === '' ? (
+      {({ html: first, variants }) => {
+        const html = variants.find(({ name }) => name === winner)?.html ?? first;
+        return html === '' ? (
           <p>{t('campaigns.clickMap.textOnly')}</p>
         ) : (
           <>
             <MarkedMail html={html} links={links} clicks={clicks} />
             <p class="small">{t('campaigns.clickMap.hint')}</p>
           </>
-        )
-      }
+        );
+      }}
     </Loaded>
   );
 }
 
-function MarkedMail({ html, links, clicks }: Omit<ClickMapProps, 'campaignId'> & { html: string }) {
+function MarkedMail({
+  html,
+  links,
+  clicks,
+}: Omit<ClickMapProps, 'campaignId' | 'winner'> & { html: string }) {
   const { t, number, percent } = useTexts();
   const marked = useMemo(
     () => markedHtml(html, links, (count) => `${number(count)} (${percent(count, clicks)})`),

@@ -19,6 +19,8 @@ import { InboxLine, Start } from './review.tsx';
 import { SaveProblem, SaveStatus } from './save-status.tsx';
 import { parseSender, rememberedSender, senderAddress } from './sender.ts';
 import { useDraft } from './use-draft.ts';
+import { VariantSummary, VariantTabs } from './variant-summary.tsx';
+import { contentOf, variantNames } from './variants.ts';
 import './composer.css';
 
 type Domain = DataOf<'/web-setup/domains'>['domains'][number];
@@ -105,6 +107,13 @@ export function Composer({ campaign, reload }: ComposerProps) {
   const template = useOperation(templateId === undefined ? null : '/web-setup/templates/{templateId}', {
     templateId: templateId ?? '',
   });
+  const names = variantNames(choices);
+  const variant = Math.max(names.indexOf(location.query['variant'] ?? ''), 0);
+  const content = contentOf(choices, variant);
+  const isOther = content.templateId !== templateId;
+  const other = useOperation(isOther ? '/web-setup/templates/{templateId}' : null, {
+    templateId: content.templateId ?? '',
+  });
   const [rendered, setRendered] = useState<RenderedMail | null>(null);
   const { outcome, run } = useAction();
   const done: Step[] = [
@@ -118,12 +127,13 @@ export function Composer({ campaign, reload }: ComposerProps) {
   const page = `campaigns/${encodeURIComponent(campaign.campaignId)}`;
   // What the preview shows remains.
   const { view, dark, contact } = location.query;
-  const address = (to: Step) => href(page, { step: to, view, dark, contact });
+  const shown = variant === 0 ? undefined : names[variant];
+  const address = (to: Step, name = shown) => href(page, { step: to, view, dark, contact, variant: name });
   const readOnly = !may('patchCampaign');
   const choose = (changed: Partial<Choices>) =>
     // The usual sender is stored with the first choice that this person makes.
     draft.choose(prepared.from === undefined && from !== undefined ? { from, ...changed } : changed);
-  const chosen = template.value?.template;
+  const chosen = (isOther ? other : template).value?.template;
   const remove = () =>
     run(async () => {
       // A save under way would otherwise find nothing, and report it as a loss.
@@ -183,11 +193,13 @@ export function Composer({ campaign, reload }: ComposerProps) {
             <>
               <Checks
                 choices={choices}
+                variant={variant}
                 rendered={rendered}
                 domains={domains.value?.domains ?? []}
                 audience={audience}
                 step={address}
               />
+              {names.length > 0 && <VariantSummary choices={choices} />}
               <Start
                 campaign={campaign}
                 draft={draft}
@@ -198,20 +210,23 @@ export function Composer({ campaign, reload }: ComposerProps) {
               />
             </>
           )}
-          {step !== 'audience' && templateId !== undefined && from !== undefined && may('sendMarketing') && (
-            <Card title={t('campaigns.test')}>
-              <div class="card-body">
-                <TestMessage
-                  isBare
-                  templateId={templateId}
-                  stream="mk"
-                  from={from}
-                  subject={choices.subject}
-                  variables={rendered?.variables ?? {}}
-                />
-              </div>
-            </Card>
-          )}
+          {step !== 'audience' &&
+            content.templateId !== undefined &&
+            from !== undefined &&
+            may('sendMarketing') && (
+              <Card title={t('campaigns.test')}>
+                <div class="card-body">
+                  <TestMessage
+                    isBare
+                    templateId={content.templateId}
+                    stream="mk"
+                    from={from}
+                    subject={content.subject}
+                    variables={rendered?.variables ?? {}}
+                  />
+                </div>
+              </Card>
+            )}
           {step !== 'review' && (
             <div class="actions">
               {/* After what was chosen, as a submit button is. */}
@@ -229,14 +244,21 @@ export function Composer({ campaign, reload }: ComposerProps) {
           </Card>
         ) : (
           <div>
+            {names.length > 0 && (
+              <VariantTabs
+                choices={choices}
+                current={names[variant] ?? ''}
+                address={(name) => address(step, name)}
+              />
+            )}
             <InboxLine from={from ?? ''} rendered={rendered} />
             <div class="card">
               <Preview
                 page={page}
-                keep={{ step }}
+                keep={shown === undefined ? { step } : { step, variant: shown }}
                 hasOwnFaults
                 content={{
-                  subject: choices.subject ?? chosen.subject ?? '',
+                  subject: content.subject ?? chosen.subject ?? '',
                   html: chosen.html,
                   text: chosen.text ?? null,
                   syntax: chosen.syntax,

@@ -9,6 +9,7 @@ import { useTexts } from '../../texts.ts';
 import type { Choices } from './draft-saver.ts';
 import { SearchedSelect, useListed } from './searched-select.tsx';
 import { formatSender, parseSender, rememberSender, type SenderParts } from './sender.ts';
+import { VariantFields } from './variant-fields.tsx';
 
 type MailTemplate = DataOf<'/web-setup/templates'>['templates'][number];
 type Domain = DataOf<'/web-setup/domains'>['domains'][number];
@@ -44,6 +45,7 @@ export function ContentStep({ choices, template, domains, onChange }: ContentSte
             />
           )}
         </Field>
+        <VariantFields choices={choices} onChange={onChange} />
       </div>
     </Card>
   );

@@ -1,6 +1,7 @@
 import { operate } from '../../api.ts';
 import type { BodyOf } from '../../operations.ts';
 import type { CampaignResource } from './draft-saver.ts';
+import { contentOf, variantNames } from './variants.ts';
 
 type SegmentFilter = BodyOf<'/web-setup/segments', 'post'>['filter'];
 
@@ -8,8 +9,8 @@ type SegmentFilter = BodyOf<'/web-setup/segments', 'post'>['filter'];
 const MAX_NAME = 200;
 
 /**
- * Creates a draft for the people who received a campaign and did not open it, with the same content; returns its id. The segment
- * of these people is created if there is none with the name.
+ * Creates a draft for the people who received a campaign and did not open it, with the same content, of an A/B test that of its
+ * winner; returns its id. The segment of these people is created if there is none with the name.
  */
 export async function createResend(
   { campaignId, progress, prepared }: CampaignResource,
@@ -23,7 +24,8 @@ export async function createResend(
     excludeSegmentIds = [],
     excludeCampaignIds = [],
   } = progress ?? {};
-  const { templateId, from, subject } = prepared ?? {};
+  const winner = variantNames(prepared ?? {}).indexOf(progress?.test?.decision?.variant ?? '');
+  const { templateId, subject } = contentOf(prepared ?? {}, Math.max(winner, 0));
   const { campaign } = await operate('post', '/web-setup/campaigns', {
     account,
     body: {
@@ -34,7 +36,7 @@ export async function createResend(
         ...(excludeSegmentIds.length === 0 ? {} : { excludeSegmentIds }),
         ...(excludeCampaignIds.length === 0 ? {} : { excludeCampaignIds }),
         templateId,
-        from,
+        from: prepared?.from,
         subject,
       },
     },

@@ -9,6 +9,7 @@ import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
 import { ClickMap } from './click-map.tsx';
 import type { CampaignResource } from './draft-saver.ts';
+import { TestResults } from './test-results.tsx';
 import './results.css';
 
 const ANALYTICS = '/web-setup/campaigns/{campaignId}/analytics';
@@ -28,7 +29,7 @@ const BY_PROVIDER = [
 ] as const;
 
 /** The results of a campaign: rates, funnel, course, links and providers. */
-export function Results({ campaign }: { campaign: CampaignResource }) {
+export function Results({ campaign, reload }: { campaign: CampaignResource; reload: () => void }) {
   const { t } = useTexts();
   const { location, href } = useNavigation();
   const { campaignId, progress } = campaign;
@@ -39,6 +40,9 @@ export function Results({ campaign }: { campaign: CampaignResource }) {
   return (
     <>
       {progress !== undefined && campaign.status !== 'sent' && <Progress progress={progress} />}
+      {progress?.test !== undefined && (
+        <TestResults campaign={campaign} test={progress.test} reload={reload} />
+      )}
       <Loaded data={data}>
         {({ totals, series, links, providers }) => (
           <>
@@ -64,7 +68,12 @@ export function Results({ campaign }: { campaign: CampaignResource }) {
             {links.length > 0 && (
               <div class="results-halves">
                 <Links links={links} clicks={totals.clicked} />
-                <ClickMap campaignId={campaignId} links={links} clicks={totals.clicked} />
+                <ClickMap
+                  campaignId={campaignId}
+                  winner={progress?.test?.decision?.variant}
+                  links={links}
+                  clicks={totals.clicked}
+                />
               </div>
             )}
             <Providers providers={providers} />

@@ -13,6 +13,7 @@ import { audienceOf, hasAudience } from './audience.tsx';
 import type { CampaignResource, Choices } from './draft-saver.ts';
 import { parseSender, rememberSender } from './sender.ts';
 import type { CampaignDraft } from './use-draft.ts';
+import { testSentence } from './variant-summary.tsx';
 
 /** Characters of the text that most inboxes show. */
 const SHOWN_CHARACTERS = 60;
@@ -116,7 +117,7 @@ function SendButton({ campaign, draft, choices, audience, rendered, reload }: St
   const { t, time, number } = texts;
   const { accountId } = useMember();
   const { outcome, run } = useAction();
-  const { scheduledAt, from, perHour, subject, templateId } = choices;
+  const { scheduledAt, from, perHour, subject, templateId, variants, test } = choices;
   const hasRecipients = hasAudience(choices) && audience.error?.status !== 404;
   if (!hasRecipients || templateId === undefined || from === undefined)
     return <p class="small">{t('campaigns.incomplete')}</p>;
@@ -136,6 +137,11 @@ function SendButton({ campaign, draft, choices, audience, rendered, reload }: St
           subject,
           perHour,
           scheduledAt,
+          variants,
+          test,
+          // What decides is counted.
+          ...(test?.winner === 'opens' ? { enableOpenTracking: true } : {}),
+          ...(test?.winner === 'clicks' ? { enableClickTracking: true } : {}),
         },
       });
       rememberSender(accountId, from);
@@ -158,7 +164,12 @@ function SendButton({ campaign, draft, choices, audience, rendered, reload }: St
               facts={[
                 [t('campaigns.campaign'), name || campaign.campaignId],
                 [t('campaigns.recipients'), recipients],
-                [t('messages.subject'), rendered?.preview.subject ?? subject ?? ''],
+                // The variants have their own.
+                [
+                  t('messages.subject'),
+                  test === undefined ? (rendered?.preview.subject ?? subject ?? '') : '',
+                ],
+                [t('campaigns.variants.card'), testSentence(choices, texts)],
                 [t('messages.sender'), from],
                 [t('campaigns.scheduledAt'), isLater ? time(scheduledAt) : t('campaigns.start.now')],
                 [t('campaigns.perHour'), perHour === undefined ? '' : number(perHour)],
