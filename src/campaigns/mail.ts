@@ -19,6 +19,7 @@ import {
   type ParsedMail,
   parseMail,
   parseSource,
+  type TrackingDefaults,
 } from '../sending/request.ts';
 import type { AccountRow } from '../store/accounts.ts';
 import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
@@ -96,15 +97,24 @@ export function mailOfVariant({ others = [], ...mail }: CampaignMail, variant: n
 const MAX_VARIABLES_LENGTH = 64 * 1024;
 
 /** Parses a request into narrow types; refuses it with a VALIDATION_ERROR that lists the faults. */
-export function parseCampaign(request: CampaignRequest, now: number): ParsedCampaign | Refusal {
+export function parseCampaign(
+  request: CampaignRequest,
+  now: number,
+  trackingOf: (domain: string) => TrackingDefaults,
+): ParsedCampaign | Refusal {
   return collectFaults((report) => {
     const fault = onceEach(report);
     const { variants } = request;
     const mail =
       variants === undefined
-        ? parseMail(request, now, fault)
-        : parseMail(contentOfVariant(request, variants[0] ?? {}), now, faultOfVariant(variants, 0, fault));
-    const test = parseTest(request, fault);
+        ? parseMail(request, now, fault, trackingOf)
+        : parseMail(
+            contentOfVariant(request, variants[0] ?? {}),
+            now,
+            faultOfVariant(variants, 0, fault),
+            trackingOf,
+          );
+    const test = parseTest(request, mail, fault);
     for (const name of CONTACT_FIELDS) {
       if (Object.hasOwn(request.templateVariables ?? {}, name))
         fault(
@@ -138,7 +148,7 @@ export function variantNames(variants: readonly Pick<VariantRequest, 'name'>[]):
 export const MAX_WAIT_HOURS = 720;
 
 /** Parses the variants after the first one, and how they are tested. */
-function parseTest(request: CampaignRequest, fault: OnFault): ParsedTest | null {
+function parseTest(request: CampaignRequest, mail: ParsedMail | null, fault: OnFault): ParsedTest | null {
   const { variants, test } = request;
   if (variants === undefined) {
     if (test !== undefined) fault('variants', 'is required with test');
@@ -172,9 +182,9 @@ function parseTest(request: CampaignRequest, fault: OnFault): ParsedTest | null 
   if (winner === 'none' && waitHours !== null) fault('test.waitHours', 'has no effect without a winner');
   if (winner !== 'none' && waitHours === null)
     fault('test.waitHours', `is required with the winner ${winner}`);
-  if (winner === 'opens' && request.enableOpenTracking !== true)
+  if (winner === 'opens' && mail?.trackOpens === false)
     fault('test.winner', 'needs enableOpenTracking to find the winner by opens');
-  if (winner === 'clicks' && request.enableClickTracking !== true)
+  if (winner === 'clicks' && mail?.trackClicks === false)
     fault('test.winner', 'needs enableClickTracking to find the winner by clicks');
   return { share, winner, waitHours, names, sources };
 }

@@ -22,7 +22,7 @@ import {
   renderPreparedInSteps,
 } from '../sending/render/render.ts';
 import { renderLiquidContent } from '../sending/render/render-liquid.ts';
-import { type MailRequest, pastScheduleRefusal } from '../sending/request.ts';
+import { type MailRequest, pastScheduleRefusal, trackingDefaults } from '../sending/request.ts';
 import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
 import type { CampaignRow, CampaignStatus } from '../store/campaigns/campaigns.ts';
 import type { Context } from '../store/context.ts';
@@ -289,7 +289,8 @@ export function createCampaignSending(
       campaignId: string,
       request: CampaignRequest,
     ): Promise<SentCampaign | Refusal> => {
-      const parsed = parseCampaign(request, clock.now());
+      const trackingOf = trackingDefaults(tables, sender.account.account_id, sender.useCase);
+      const parsed = parseCampaign(request, clock.now(), trackingOf);
       if (isRefusal(parsed)) return parsed;
       const past = pastScheduleRefusal(parsed, clock.now());
       if (past !== null) return past;

@@ -35,6 +35,8 @@ export interface Domain extends DomainFlags {
   createdAt: string;
   updatedAt: string;
   trackingDomain: string | null;
+  enableOpenTracking: boolean;
+  enableClickTracking: boolean;
   lastCheckedAt: string | null;
 }
 
@@ -88,6 +90,11 @@ export function presentSecondaryFlags(row: DomainRow): SecondaryFlags {
   return mapFlags('secondary', (column) => row[column] === 1);
 }
 
+/** What sends from the domain track that do not state it. */
+export function presentTracking(row: Pick<DomainRow, 'track_opens' | 'track_clicks'>) {
+  return { enableOpenTracking: row.track_opens === 1, enableClickTracking: row.track_clicks === 1 };
+}
+
 /**
  * Without the account and the flags of the secondary lane. `lastCheckedAt` null: not checked yet; `trackingDomain`
  * null: the default host.
@@ -104,6 +111,7 @@ export function presentDomain(row: DomainRow): Domain {
     createdAt: iso(row.created_at),
     updatedAt: iso(row.updated_at),
     trackingDomain: row.tracking_domain,
+    ...presentTracking(row),
     lastCheckedAt: isoOrNull(row.last_checked_at),
   };
 }

@@ -69,6 +69,8 @@ export function createRegistration(
       return_path: platform.returnPath === 'platform' ? 'platform' : 'customer',
       tracking_domain: null,
       tracking_host: null,
+      track_opens: 0,
+      track_clicks: 0,
       alt_domain_id: ids.make('alt'),
       alt_status: 'PENDING',
       alt_provisioned: 0,

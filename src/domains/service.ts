@@ -81,6 +81,15 @@ export interface RotationStart {
   isManaged: boolean;
 }
 
+/** Fields that are absent stay as they are. */
+interface TrackingPatch {
+  /** The host of tracked links; null restores the default. */
+  trackingDomain?: string | null | undefined;
+  /** Whether sends track opens, and clicks, that do not state it. */
+  enableOpenTracking?: boolean | undefined;
+  enableClickTracking?: boolean | undefined;
+}
+
 /**
  * Verifications on request at the same time, and those of one account; others wait. Each sends about twenty queries, and name
  * servers that never answer hold them until their timeout: all together must leave queries for deliveries. Those that wait
@@ -224,23 +233,25 @@ export function createDomains(
         return isRefusal(group) ? group : { ...row, group_id: groupId, updated_at: clock.now() };
       }),
 
-    /** Null restores the default. */
-    setTrackingDomain: (
-      accountId: string,
-      domainId: string,
-      host: string | null,
-    ): Promise<DomainRow | Refusal> =>
+    setTracking: (accountId: string, domainId: string, patch: TrackingPatch): Promise<DomainRow | Refusal> =>
       update(accountId, domainId, (row) => {
+        const { trackingDomain: host, enableOpenTracking: opens, enableClickTracking: clicks } = patch;
+        const now = clock.now();
+        const next = {
+          ...row,
+          track_opens: opens === undefined ? row.track_opens : flagOf(opens),
+          track_clicks: clicks === undefined ? row.track_clicks : flagOf(clicks),
+          updated_at: now,
+        };
+        if (host === undefined) return next;
         const trackingDomain = host === null ? null : trackingDomainUnder(row.name, host);
         if (isRefusal(trackingDomain)) return trackingDomain;
-        const now = clock.now();
         return {
-          ...row,
+          ...next,
           tracking_domain: trackingDomain,
           // A replaced custom host is no longer used; the check that is due now determines the new one.
           tracking_host: row.tracking_host === row.tracking_domain ? null : row.tracking_host,
           next_check_at: now,
-          updated_at: now,
         };
       }),
 
@@ -285,6 +296,10 @@ export function createDomains(
     provisionSecondary,
     jobs: createDomainJobs(context, { verify, provisionSecondary, advancePlatformKeys }),
   };
+}
+
+function flagOf(value: boolean): 0 | 1 {
+  return value ? 1 : 0;
 }
 
 /** Whether a primary key in the platform's zone signs. */

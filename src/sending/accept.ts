@@ -44,6 +44,7 @@ import {
   pastScheduleRefusal,
   replacedFieldWarnings,
   type SendRequest,
+  trackingDefaults,
 } from './request.ts';
 
 /*
@@ -316,7 +317,10 @@ export function createAcceptance(
       beforeDelivery?: (seq: number) => void,
     ): Promise<Accepted | Refusal> => {
       const { sender, idempotency } = request;
-      const parsed = parseSend(request.body, clock.now(), request.maxRecipients);
+      const parsed = parseSend(request.body, clock.now(), {
+        maxRecipients: request.maxRecipients,
+        trackingOf: trackingDefaults(tables, sender.account.account_id, sender.useCase),
+      });
       if (isRefusal(parsed)) return parsed;
       const send = request.step === undefined ? parsed : { ...parsed, campaignId: request.step.countedAs };
       const reservation =

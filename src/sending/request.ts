@@ -14,8 +14,10 @@ import {
 import { isUrlList } from '../mail/headers.ts';
 import { isServiceVariable } from '../mail/template.ts';
 import { textFault } from '../mail/text-fault.ts';
+import type { Stream } from '../store/domains/domains.ts';
 import { writeLabels } from '../store/messages/labels.ts';
 import type { Role } from '../store/messages/messages.ts';
+import type { Tables } from '../store/tables.ts';
 import type { TemplateSource } from '../templates/templates.ts';
 
 /*
@@ -121,11 +123,35 @@ const MAX_SCHEDULE_AHEAD_MS = 30 * DAY;
 /** Clocks differ, and a request can be repeated: a time that passed this recently means now. */
 const MAX_SCHEDULE_PAST_MS = 15 * MINUTE;
 
+/** What is tracked of mail that does not state it. */
+export interface TrackingDefaults {
+  clicks: boolean;
+  opens: boolean;
+}
+
+const UNTRACKED: TrackingDefaults = { clicks: false, opens: false };
+
+/** The defaults of the domains of an account for a stream. */
+export function trackingDefaults({ domains }: Tables, accountId: string, stream: Stream) {
+  return (name: string): TrackingDefaults => {
+    const domain = domains.named(accountId, name).find(({ use_case }) => use_case === stream);
+    return domain === undefined
+      ? UNTRACKED
+      : { clicks: domain.track_clicks === 1, opens: domain.track_opens === 1 };
+  };
+}
+
+interface ParseOptions {
+  maxRecipients?: number | undefined;
+  /** Of a From domain. Default: nothing is tracked. */
+  trackingOf?: (domain: string) => TrackingDefaults;
+}
+
 /** Refuses with a VALIDATION_ERROR that lists the faults, or because of a limit of attachments. `now`: epoch ms. */
 export function parseSend(
   request: SendRequest,
   now: number,
-  maxRecipients = MAX_RECIPIENTS,
+  { maxRecipients = MAX_RECIPIENTS, trackingOf = () => UNTRACKED }: ParseOptions = {},
 ): ParsedSend | Refusal {
   const { alternatives = [] } = request;
   const attachments = (request.attachments ?? []).map(({ content, ...attachment }) => ({
@@ -135,7 +161,7 @@ export function parseSend(
   const tooMany = tooManyAttachments(attachments);
   if (tooMany !== null) return tooMany;
   const parsed = collectFaults((fault) => {
-    const mail = parseMail(request, now, fault);
+    const mail = parseMail(request, now, fault, trackingOf);
     const recipients = parseRecipients(request, maxRecipients, fault);
     const headers = checkHeaders(request.headers ?? {}, fault);
     const calendar = request.calendar === undefined ? null : parseCalendar(request.calendar, fault);
@@ -160,7 +186,12 @@ export function parseSend(
 }
 
 /** Parses the part of a request that does not depend on the recipients; null after a fault in `from`. */
-export function parseMail(request: MailRequest, now: number, fault: Fault): ParsedMail | null {
+export function parseMail(
+  request: MailRequest,
+  now: number,
+  fault: Fault,
+  trackingOf: (domain: string) => TrackingDefaults,
+): ParsedMail | null {
   const from = oneMailbox('from', request.from, fault);
   const replyTo = parseReplyTo(request.replyTo ?? [], fault);
   const source = parseSource(request, fault);
@@ -169,14 +200,16 @@ export function parseMail(request: MailRequest, now: number, fault: Fault): Pars
   const scheduledAt = parseSchedule(request.scheduledAt, now, fault);
   const labels = parseLabels(request, fault);
   if (from === null) return null;
+  const fromDomain = domainOf(from.address);
+  const tracking = trackingOf(fromDomain);
   return {
     from,
-    fromDomain: domainOf(from.address),
+    fromDomain,
     replyTo,
     source,
     variables,
-    trackClicks: request.enableClickTracking ?? false,
-    trackOpens: request.enableOpenTracking ?? false,
+    trackClicks: request.enableClickTracking ?? tracking.clicks,
+    trackOpens: request.enableOpenTracking ?? tracking.opens,
     scheduledAt,
     labels,
     warnings: isTextOnly(source) ? trackingWarnings(request) : [],

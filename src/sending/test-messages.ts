@@ -114,6 +114,8 @@ export function createTestMessages(
             sender,
             body: {
               ...mail,
+              enableOpenTracking: false,
+              enableClickTracking: false,
               to: recipient,
               subject: `${TEST_PREFIX}${mail.subject ?? ''}`,
               templateVariables: { ...mail.templateVariables, email: recipient },

@@ -295,6 +295,9 @@ export const RECORD_SCHEMAS = {
     return_path: z.enum(['customer', 'platform']),
     tracking_domain: domainName.nullable(),
     tracking_host: domainName.nullable(),
+    // Files of older versions do not have them.
+    track_opens: flag.default(0),
+    track_clicks: flag.default(0),
     alt_domain_id: id,
     alt_provisioned: flag,
     last_checked_at: time.nullable(),

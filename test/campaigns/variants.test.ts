@@ -299,6 +299,7 @@ describe('variants', () => {
     [{ test: { share: 100, winner: 'none', waitHours: 1 } }, ['test.waitHours']],
     [{ test: { share: 50, winner: 'opens' } }, ['test.waitHours']],
     [{ enableOpenTracking: false }, ['test.winner']],
+    [{ enableOpenTracking: undefined }, ['test.winner']],
     [{ enableClickTracking: false, test: { share: 50, winner: 'clicks', waitHours: 1 } }, ['test.winner']],
   ])('are refused as %j', async (changes, fields) => {
     const setup = await startCampaigns();
@@ -308,6 +309,15 @@ describe('variants', () => {
       fields,
     ]);
     expect(setup.campaign(id).status).toBe('draft');
+  });
+
+  it('can have a winner by opens that the domain tracks', async () => {
+    const setup = await startCampaigns();
+    const [domain] = setup.tables.domains.named('acct_one', 'news.example');
+    if (domain === undefined) throw new Error('no domain');
+    setup.tables.domains.update({ ...domain, track_opens: 1 });
+    const id = await setup.draft();
+    granted(await setup.send({ ...TESTED, enableOpenTracking: undefined }, { id }));
   });
 
   it.each<[content: object, code: string]>([

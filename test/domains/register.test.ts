@@ -294,7 +294,7 @@ describe("another account's domain", () => {
       (id: string) => domains.verify('acct_two', id),
       (id: string) => domains.rotateDkim('acct_two', id),
       (id: string) => domains.assignGroup('acct_two', id, 'dgroup_acct_two'),
-      (id: string) => domains.setTrackingDomain('acct_two', id, null),
+      (id: string) => domains.setTracking('acct_two', id, { trackingDomain: null }),
     ];
     for (const attempt of attempts) {
       expect(await attempt(id)).toMatchObject({

@@ -45,6 +45,8 @@ export function insertDomain(tables: Tables, columns: DomainColumns, now: number
     return_path: 'customer',
     tracking_domain: null,
     tracking_host: null,
+    track_opens: 0,
+    track_clicks: 0,
     alt_domain_id: `alt_${columns.domain_id}`,
     alt_status: 'PENDING',
     alt_provisioned: 0,

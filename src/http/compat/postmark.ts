@@ -209,7 +209,10 @@ function mailOf(context: CompatContext, accountId: string, given: Message): Comp
       tags: given.Tag === undefined || given.Tag === '' ? undefined : [given.Tag],
       metadata: given.Metadata,
       enableOpenTracking: given.TrackOpens,
-      enableClickTracking: given.TrackLinks === 'HtmlAndText' || given.TrackLinks === 'HtmlOnly',
+      enableClickTracking:
+        given.TrackLinks === undefined
+          ? undefined
+          : given.TrackLinks === 'HtmlAndText' || given.TrackLinks === 'HtmlOnly',
       ...template,
     },
   };

@@ -136,6 +136,8 @@ export function signUpRoutes(
         html: '<div lang="{{language}}"><p>{{intro}}</p><p><a href="{{link}}">{{link}}</a></p><p>{{outro}}</p></div>',
         text: '{{intro}}\n\n{{link}}\n\n{{outro}}\n',
         essential: true,
+        enableOpenTracking: false,
+        enableClickTracking: false,
         templateVariables: {
           subject: form.subject ?? look.plain('mail.subject', { group: group.name }),
           intro: form.intro ?? look.plain('mail.intro', { group: group.name }),

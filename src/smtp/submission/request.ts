@@ -188,7 +188,7 @@ function readControls({ controls }: SubmittedMail, useCase: Stream): Controls | 
     return invalid('X-Postrider-Essential', 'must be "yes" or "no"');
   if (essential !== undefined && useCase === 'mk')
     return invalid('X-Postrider-Essential', 'is for transactional mail only');
-  const track = readTrack(fields.get('track') ?? '');
+  const track = readTrack(fields.get('track'));
   if (isRefusal(track)) return track;
   const key = fields.get('idempotency-key');
   const idempotencyKey = key === undefined ? null : parseIdempotencyKey(key);
@@ -228,8 +228,11 @@ function readTags(value: string): string[] {
     .filter((tag) => tag !== '');
 }
 
-/** `X-Postrider-Track: opens, clicks`; `none` is the default. */
-function readTrack(value: string): Pick<Controls, 'enableClickTracking' | 'enableOpenTracking'> | Refusal {
+/** `X-Postrider-Track: opens, clicks`, or `none`: tracks exactly this, whatever the domain tracks. */
+function readTrack(
+  value: string | undefined,
+): Pick<Controls, 'enableClickTracking' | 'enableOpenTracking'> | Refusal {
+  if (value === undefined) return {};
   const words = value
     .toLowerCase()
     .split(/[\s,]+/)
@@ -237,7 +240,7 @@ function readTrack(value: string): Pick<Controls, 'enableClickTracking' | 'enabl
   if (words.some((word) => word !== 'opens' && word !== 'clicks'))
     return invalid('X-Postrider-Track', 'must be "opens", "clicks", both, or "none"');
   return {
-    ...(words.includes('clicks') ? { enableClickTracking: true } : {}),
-    ...(words.includes('opens') ? { enableOpenTracking: true } : {}),
+    enableClickTracking: words.includes('clicks'),
+    enableOpenTracking: words.includes('opens'),
   };
 }

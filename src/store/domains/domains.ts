@@ -42,6 +42,9 @@ export interface DomainRow extends CheckFlags {
   return_path: 'customer' | 'platform';
   tracking_domain: string | null;
   tracking_host: string | null;
+  /** Whether sends track opens, and clicks, that do not state it. */
+  track_opens: Flag;
+  track_clicks: Flag;
   alt_domain_id: string;
   alt_status: 'PENDING' | 'ACTIVE';
   alt_provisioned: Flag;

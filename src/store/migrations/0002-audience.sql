@@ -768,3 +768,7 @@ ALTER TABLE webhooks ADD COLUMN filter TEXT;                        -- JSON; nul
 
 -- Headers that an account adds to the calls of a webhook: a JSON object of names and sealed values (webhooks/secrets).
 ALTER TABLE webhooks ADD COLUMN headers TEXT;                       -- null: none
+
+-- What sends from a domain track that do not state it.
+ALTER TABLE domains ADD COLUMN track_opens INTEGER NOT NULL DEFAULT 0 CHECK (track_opens IN (0, 1));
+ALTER TABLE domains ADD COLUMN track_clicks INTEGER NOT NULL DEFAULT 0 CHECK (track_clicks IN (0, 1));

@@ -491,7 +491,8 @@ describe('the host of tracked links', () => {
   it('is the custom one while it leads here, and the default one after its removal', async () => {
     const setup = await startDomains();
     const domain = await published(setup);
-    const set = (host: string | null) => setup.domains.setTrackingDomain('acct_one', domain.domain_id, host);
+    const set = (trackingDomain: string | null) =>
+      setup.domains.setTracking('acct_one', domain.domain_id, { trackingDomain });
     await setup.verify(domain);
     expect(await set('eu-t-link.example.org')).toMatchObject({
       tracking_domain: 'eu-t-link.example.org',

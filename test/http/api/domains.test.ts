@@ -51,6 +51,8 @@ interface Answered {
     altDomainId: string;
     groupId: string;
     trackingDomain: string | null;
+    enableOpenTracking: boolean;
+    enableClickTracking: boolean;
     dnsRecords: DnsRecord[];
     recommendedDnsRecords: DnsRecord[];
     checks: CheckReport[];
@@ -133,6 +135,8 @@ describe('a domain', () => {
       createdAt: TIME,
       updatedAt: TIME,
       trackingDomain: null,
+      enableOpenTracking: false,
+      enableClickTracking: false,
       lastCheckedAt: null,
     };
     expect((await call('GET', '/domains')).data).toEqual({ domains: [presented], total: 1 });
@@ -247,6 +251,13 @@ describe('a domain', () => {
       code: 'VALIDATION_ERROR',
     });
     expect((await call('PATCH', path, { trackingDomain: null })).data.trackingDomain).toBeNull();
+    expect((await call('PATCH', path, { enableOpenTracking: true })).data).toMatchObject({
+      trackingDomain: null,
+      enableOpenTracking: true,
+      enableClickTracking: false,
+    });
+    const changed = await call('PATCH', path, { enableOpenTracking: false, enableClickTracking: true });
+    expect(changed.data).toMatchObject({ enableOpenTracking: false, enableClickTracking: true });
   });
 
   it.each([

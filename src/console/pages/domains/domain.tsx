@@ -125,7 +125,11 @@ export function DomainPage({ domainId }: { domainId: string }) {
             {view === 'dmarc' && <DmarcPath key={loaded.checkedAt} domainId={domainId} />}
             {view === 'dkim' && <DkimKeys domain={loaded} reload={data.reload} />}
             {view === 'settings' && (
-              <DomainSettings key={loaded.trackingDomain ?? ''} domain={loaded} reload={data.reload} />
+              <DomainSettings
+                key={[loaded.trackingDomain, loaded.enableOpenTracking, loaded.enableClickTracking].join(' ')}
+                domain={loaded}
+                reload={data.reload}
+              />
             )}
           </>
         )}

@@ -9,6 +9,8 @@ import type { CheckedDomain } from './domain.tsx';
 
 const PATH = '/web-setup/domains/{domainId}';
 
+const SWITCHES = ['enableOpenTracking', 'enableClickTracking'] as const;
+
 interface DomainSettingsProps {
   domain: CheckedDomain;
   reload: () => void;
@@ -21,6 +23,7 @@ export function DomainSettings({ domain, reload }: DomainSettingsProps) {
   const { accountId, may } = useMember();
   const { outcome, run } = useAction();
   const { domain: name, useCase, trackingDomain } = domain;
+  const isFixed = !may('updateDomain');
   const other = useCase === 'tx' ? 'mk' : 'tx';
   const request = { account: accountId, parameters: { domainId: domain.domainId } };
   return (
@@ -30,9 +33,15 @@ export function DomainSettings({ domain, reload }: DomainSettingsProps) {
         class="search"
         onSubmit={(event) => {
           event.preventDefault();
-          const host = fieldText(new FormData(event.currentTarget), 'trackingDomain');
+          const fields = new FormData(event.currentTarget);
+          const host = fieldText(fields, 'trackingDomain');
+          const body = {
+            trackingDomain: host === '' ? null : host,
+            enableOpenTracking: fields.has('enableOpenTracking'),
+            enableClickTracking: fields.has('enableClickTracking'),
+          };
           void run(async () => {
-            await operate('patch', PATH, { ...request, body: { trackingDomain: host === '' ? null : host } });
+            await operate('patch', PATH, { ...request, body });
             reload();
             return t('domains.tracking.stored');
           });
@@ -47,7 +56,7 @@ export function DomainSettings({ domain, reload }: DomainSettingsProps) {
             autocomplete="off"
             autocapitalize="none"
             spellcheck={false}
-            readOnly={!may('updateDomain')}
+            readOnly={isFixed}
             defaultValue={trackingDomain ?? ''}
             placeholder={`link.${name}`}
             aria-describedby="tracking-hint"
@@ -56,7 +65,16 @@ export function DomainSettings({ domain, reload }: DomainSettingsProps) {
             {t('domains.tracking.hint', { host: `link.${name}` })}
           </span>
         </label>
-        {may('updateDomain') && (
+        <fieldset class="group" disabled={isFixed}>
+          <legend>{t('domains.tracking.defaults')}</legend>
+          {SWITCHES.map((field) => (
+            <label key={field} class="check">
+              <input class="tick" type="checkbox" name={field} defaultChecked={domain[field]} />{' '}
+              {t(`domains.tracking.${field}`)}
+            </label>
+          ))}
+        </fieldset>
+        {!isFixed && (
           <div class="actions">
             <Button type="submit" label={t('me.save')} isBusy={outcome?.running === true} />
           </div>

@@ -23,6 +23,18 @@ export const dnsRecord = z
     chunks: z.array(z.string()).optional().describe('The strings of a TXT value of more than 255 bytes.'),
   })
   .meta({ id: 'DnsRecord' });
+/** What sends from the domain track that do not state it. */
+export const trackingDefaults = {
+  enableOpenTracking: z.boolean().meta({
+    id: 'DomainOpenTracking',
+    description: 'Whether opens are tracked for sends that do not have `enableOpenTracking`.',
+  }),
+  enableClickTracking: z.boolean().meta({
+    id: 'DomainClickTracking',
+    description: 'Whether clicks are tracked for sends that do not have `enableClickTracking`.',
+  }),
+};
+
 const recordSets = {
   dnsRecords: z.array(dnsRecord).meta({ id: 'DnsRecords', description: 'The records to publish.' }),
   recommendedDnsRecords: z
@@ -41,6 +53,7 @@ export const domainSchema = z
     createdAt: z.iso.datetime(),
     updatedAt: z.iso.datetime(),
     trackingDomain: z.string().nullable().describe('Custom host of tracked links.'),
+    ...trackingDefaults,
     lastCheckedAt: z.iso.datetime().nullable(),
   })
   .meta({ id: 'Domain' });
@@ -100,6 +113,7 @@ export const lastCheck = z
     status,
     useCase: z.enum(['tx', 'mk']),
     trackingDomain: z.string().nullable(),
+    ...trackingDefaults,
     checkedAt: z.iso.datetime().nullable().describe('Null before the first check.'),
     records: z.array(
       z.intersection(
@@ -187,6 +201,8 @@ export const DOMAIN_EXAMPLES = {
     createdAt: TIME,
     updatedAt: TIME,
     trackingDomain: null,
+    enableOpenTracking: false,
+    enableClickTracking: false,
     lastCheckedAt: null,
   } satisfies z.output<typeof domainSchema>,
   registered: {
@@ -237,6 +253,8 @@ export const DOMAIN_EXAMPLES = {
     status: 'PENDING',
     useCase: 'tx',
     trackingDomain: null,
+    enableOpenTracking: false,
+    enableClickTracking: false,
     checkedAt: TIME,
     records: [
       {

@@ -5,6 +5,7 @@ import {
   presentDomain,
   presentFlags,
   presentSecondaryFlags,
+  presentTracking,
   verificationMessage,
 } from '../../../domains/present.ts';
 import { dmarcHistory } from '../../../domains/reports.ts';
@@ -21,6 +22,7 @@ import {
   recordsOfDomain,
   registered,
   rotated,
+  trackingDefaults,
   verified,
 } from './domain-schemas.ts';
 
@@ -165,12 +167,14 @@ export function domainRoutes(
     }),
     route('PATCH /web-setup/domains/{domainId}', {
       operationId: 'updateDomain',
-      summary: 'Set the host of tracked links',
+      summary: 'Set how mail is tracked',
       description:
-        'The host is used as soon as its DNS record points to this platform. Until then, and with `null`, links use `link.<domain>` or the default host.',
+        'Fields that are absent stay as they are. The host is used as soon as its DNS record points to this platform. Until then, and with `null`, links use `link.<domain>` or the default host.',
       body: z
         .object({
           trackingDomain: z.string().max(1000).nullable().optional().describe('A subdomain of the domain.'),
+          enableOpenTracking: trackingDefaults.enableOpenTracking.optional(),
+          enableClickTracking: trackingDefaults.enableClickTracking.optional(),
         })
         .meta({ id: 'DomainPatch' }),
       example: { trackingDomain: 'eu-t-link.example.com' },
@@ -182,9 +186,9 @@ export function domainRoutes(
       refusals: ['DOMAIN_NOT_FOUND'],
       handle: async ({ caller, params, body }) => {
         const domain =
-          body.trackingDomain === undefined
+          Object.keys(body).length === 0
             ? domains.get(caller.accountId, params.domainId)
-            : await domains.setTrackingDomain(caller.accountId, params.domainId, body.trackingDomain);
+            : await domains.setTracking(caller.accountId, params.domainId, body);
         if (isRefusal(domain)) return domain;
         return { message: trackingMessage(domain, domains), ...presentDomain(domain) };
       },
@@ -319,6 +323,7 @@ export function domainRoutes(
           status: domain.status,
           useCase: domain.use_case,
           trackingDomain: domain.tracking_domain,
+          ...presentTracking(domain),
           checkedAt: isoOrNull(checkedAt),
           ...rest,
         };

@@ -164,8 +164,8 @@ export const commonSendFields = {
     .describe(
       'Values for `{{name}}` in subject, html and text. A name in braces consists of A-Z, a-z, 0-9, `_` and `.`, and begins with a letter or `_`. Other text in braces is sent unchanged, with a warning; it is refused if a value has that name. Integers above 9,007,199,254,740,991 must be strings.',
     ),
-  enableClickTracking: z.boolean().optional(),
-  enableOpenTracking: z.boolean().optional(),
+  enableClickTracking: z.boolean().optional().describe('Default: that of the domain.'),
+  enableOpenTracking: z.boolean().optional().describe('Default: that of the domain.'),
   ...labelFields,
 };
 
