@@ -9,10 +9,11 @@ import type { Route } from './route.ts';
  */
 
 /** Operations that are refused to test keys. */
-const RELEASING: ReadonlySet<string> = new Set([
+export const RELEASING: ReadonlySet<string> = new Set([
   'retryMessage',
   'rescheduleMessage',
   'resumeCampaign',
+  'chooseCampaignWinner',
   'resumeSending',
   'createSequence',
   'updateSequence',
@@ -22,7 +23,7 @@ const RELEASING: ReadonlySet<string> = new Set([
 ]);
 
 /** Operations that change contacts, which are the account's own: refused while a sequence is active. */
-const CHANGING_CONTACTS: ReadonlySet<string> = new Set([
+export const CHANGING_CONTACTS: ReadonlySet<string> = new Set([
   'createContact',
   'replaceContactFields',
   'updateContact',

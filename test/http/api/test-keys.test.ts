@@ -1,9 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DAY } from '../../../src/core/clock.ts';
+import type { OpenApiDocument } from '../../../src/http/openapi/document.ts';
+import { CHANGING_CONTACTS, RELEASING } from '../../../src/http/test-keys.ts';
 import { type ApiClient, type CreatedDomain, createApiClient } from '../../support/api-client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type InProcess, PLATFORM, startInProcess } from '../../support/in-process-daemon.ts';
 import { publishMailHost } from '../../support/recipients.ts';
+import { granted } from '../../support/refusal.ts';
 import { type Sink, startSink } from '../../support/smtp-sink.ts';
 import { insertDomain } from '../../support/store.ts';
 
@@ -180,10 +183,78 @@ describe('a campaign of a test key', () => {
   });
 });
 
+describe('a test message of a test key', () => {
+  it('reaches nobody', async () => {
+    const email = 'colleague@recipient.example';
+    await live.send({ ...MAIL, to: email, subject: 'Live' });
+    granted(await daemon.people.invite(live.accountId, { email, role: 'sender' }, 'operator'));
+    await eventually('the live message to arrive', async () =>
+      sink.messages.some(({ raw }) => raw.includes(email)),
+    );
+    const before = sink.messages.length;
+    const template = await test.post<{ template: { templateId: string } }>('/web-setup/templates', {
+      name: 'Spring',
+      ...NEWS,
+      from: undefined,
+    });
+    const campaign = await test.post<{ campaign: { campaignId: string } }>('/web-setup/campaigns', {
+      name: 'Tested',
+    });
+    const { templateId } = template.data.template;
+    const tests: [string, object][] = [
+      [`/web-setup/templates/${templateId}/test`, { type: 'marketing', from: NEWS.from }],
+      [`/web-setup/campaigns/${campaign.data.campaign.campaignId}/test`, { from: NEWS.from, templateId }],
+    ];
+    for (const [path, body] of tests) {
+      const sent = await test.post<{ messages: { messageId: string }[] }>(path, { ...body, to: [email] });
+      expect(sent.status, sent.text).toBe(202);
+      const messageId = sent.data.messages[0]?.messageId ?? '';
+      await stateOf(messageId, 'delivered');
+      expect(await live.message(messageId)).toMatchObject({ livemode: false });
+    }
+    expect(sink.messages).toHaveLength(before);
+  });
+});
+
+/** Operations whose names state that something is sent, and whose mail is simulated or that send no mail. */
+const HARMLESS = new Set([
+  'sendTransactional',
+  'sendTransactionalBatch',
+  'sendRawTransactional',
+  'sendMarketing',
+  'sendMarketingBatch',
+  'resendTransactional',
+  'sendCampaign',
+  'testCampaign',
+  'testTemplate',
+  // Calls of webhooks.
+  'testWebhook',
+  'retryWebhookDelivery',
+  // A test key never has the scope `operator`.
+  'retryQueue',
+]);
+
 describe('a test key', () => {
   it('cannot release live mail', async () => {
-    for (const path of ['/web-setup/messages/msg_1/retry', '/web-setup/campaigns/campaign_1/resume'])
-      expect((await test.post(path)).error.code, path).toBe('KEY_NOT_ALLOWED');
+    for (const [path, body] of [
+      ['/web-setup/messages/msg_1/retry'],
+      ['/web-setup/campaigns/campaign_1/resume'],
+      ['/web-setup/campaigns/campaign_1/winner', { variant: 'B' }],
+    ] as const)
+      expect((await test.post(path, body)).error.code, path).toBe('KEY_NOT_ALLOWED');
+  });
+
+  it('is refused by operations that exist, and by each whose name states that something is sent', async () => {
+    const document = (await (await fetch(`${daemon.url}/openapi.json`)).json()) as OpenApiDocument;
+    const ids = Object.values(document.paths).flatMap((path) =>
+      Object.values(path).map(({ operationId }) => operationId),
+    );
+    expect([...RELEASING, ...CHANGING_CONTACTS].filter((id) => !ids.includes(id))).toEqual([]);
+    const sending = ids.filter((id) =>
+      /^(?:re)?(?:send|test|try|sume|schedule|activate|choose|release)[A-Z]/.test(id),
+    );
+    expect(sending.length).toBeGreaterThan(HARMLESS.size);
+    expect(sending.filter((id) => !RELEASING.has(id) && !HARMLESS.has(id))).toEqual([]);
   });
 
   it('cannot create a live key', async () => {
