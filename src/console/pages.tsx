@@ -25,6 +25,7 @@ export const PAGES: readonly PageEntry[] = [
   { path: 'domains', title: 'page.domains', group: 'build', icon: 'globe', count: 'domains' },
   { path: 'keys', title: 'page.keys', group: 'build', icon: 'key-round', needs: 'keys' },
   { path: 'webhooks', title: 'page.webhooks', group: 'build', icon: 'webhook', count: 'webhooks' },
+  { path: 'inbound', title: 'page.inbound', group: 'build', icon: 'mail', needs: 'messages' },
   { path: 'reference', title: 'page.api', group: 'build', icon: 'code', needs: 'develop' },
   {
     path: 'queue',
@@ -148,6 +149,15 @@ const WebhooksPage = lazyPage(() =>
 const WebhookPage = lazyPage(() =>
   import('./pages/webhooks/webhook.tsx').then((module) => module.WebhookPage),
 );
+const InboundPage = lazyPage(() =>
+  import('./pages/inbound/mail-list.tsx').then((module) => module.InboundPage),
+);
+const InboundMailPage = lazyPage(() =>
+  import('./pages/inbound/mail.tsx').then((module) => module.InboundMailPage),
+);
+const InboundRoutesPage = lazyPage(() =>
+  import('./pages/inbound/routes.tsx').then((module) => module.InboundRoutesPage),
+);
 const ReportsPage = lazyPage(() =>
   import('./pages/reports/reports.tsx').then((module) => module.ReportsPage),
 );
@@ -232,6 +242,10 @@ export function CurrentPage({ segments }: { segments: string[] }) {
   if (page === 'webhooks' && id === undefined) return <WebhooksPage />;
   if (page === 'webhooks' && id !== undefined && more === undefined)
     return <WebhookPage key={id} webhookId={id} />;
+  if (page === 'inbound' && id === undefined) return <InboundPage />;
+  if (page === 'inbound' && id === 'routes' && more === undefined) return <InboundRoutesPage />;
+  if (page === 'inbound' && id !== undefined && more === undefined)
+    return <InboundMailPage key={id} inboundId={id} />;
   if (page === 'people' && id === undefined) return <PeoplePage />;
   if (page === 'audit' && id === undefined) return <AuditPage />;
   if (page === 'settings' && id === undefined) return <SettingsPage />;

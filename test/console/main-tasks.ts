@@ -306,6 +306,23 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
       expect(data.webhooks).toMatchObject([{ name: 'Shop', url, events: ['email_bounced'] }]);
     },
   },
+  inbound: {
+    page: 'Inbound mail',
+    does: 'creates a route for an address',
+    run: async ({ page, input, client, name }) => {
+      const match = `support@in.${name}.test`;
+      await input.press(page.getByRole('link', { name: 'Routes', exact: true }));
+      await input.press(page.getByRole('button', { name: 'New route' }));
+      const form = page.getByRole('form', { name: 'New route' });
+      await input.enter(form.getByLabel('Name'), 'Support');
+      await input.choose(form.getByRole('combobox', { name: 'Domain' }), `${name}.test`);
+      await input.enter(form.getByRole('textbox', { name: 'Address' }), match);
+      await input.press(form.getByRole('button', { name: 'Create' }));
+      await page.getByText(`Next: publish the MX record of in.${name}.test`).waitFor();
+      const { data } = await client.get<{ routes: object[] }>('/web-setup/inbound-routes');
+      expect(data.routes).toMatchObject([{ name: 'Support', match }]);
+    },
+  },
   reports: {
     page: 'Reputation',
     does: 'shows the failures of encryption in another period',

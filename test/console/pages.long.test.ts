@@ -11,6 +11,7 @@ import { DESKTOP, startBrowser, type TestBrowser, type Window } from '../support
 import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
 import { requirePrograms } from '../support/required-programs.ts';
 import { type OpenConsole, openConsole } from './open-console.ts';
+import { insertMail } from './received-mail.ts';
 
 /* What applies to all pages of the console, in Chromium over a daemon in this process: commands, print, narrow windows. */
 const run = promisify(execFile);
@@ -55,6 +56,19 @@ beforeAll(async () => {
     name: 'Ada',
     filter: { field: 'firstName', op: 'is', value: 'Ada' },
   });
+  const route = await created('/web-setup/inbound-routes', {
+    name: 'Support',
+    match: '*@in.shop.test',
+    domainId: domain['domainId'],
+  });
+  await insertMail(daemon, client, {
+    inboundId: 'inb_one',
+    routeId: route['routeId'] ?? '',
+    recipient: 'support@in.shop.test',
+    sender: LONG,
+    raw: `Subject: A question\r\nFrom: ${LONG}\r\n\r\nHello`,
+    results: {},
+  });
   const sequence = await created('/web-setup/sequences', {
     name: 'Welcome',
     trigger: { joined: group['subscriptionGroupId'] },
@@ -85,6 +99,9 @@ beforeAll(async () => {
     reports: 'reputation?tab=dmarc',
     sequences: 'sequences',
     sequence: `sequences/${sequence['sequenceId']}`,
+    inbound: 'inbound',
+    'inbound-mail': 'inbound/inb_one',
+    'inbound-routes': 'inbound/routes',
     inbox: 'inbox',
     keys: 'keys',
     people: 'people',

@@ -14,6 +14,7 @@ export const ICON_NAMES = [
   'code',
   'list-ordered',
   'inbox',
+  'mail',
   'server',
   'building',
   'user-cog',
