@@ -9,7 +9,8 @@ import { namesOfVersion, releasedChangelog, versionFault } from './release-texts
 /*
  * `npm run release -- 0.3.0 [--dry-run] [--maintainer "Name <address>"]`: makes a release of what is committed.
  *
- *   1. package.json, the lock file, the names of packages in README and docs, and CHANGELOG.md get the version;
+ *   1. package.json, that of the client, the lock file, the names of packages in README and docs, and CHANGELOG.md get the
+ *      version;
  *   2. a commit with these files;
  *   3. the packages of both processors, and SHA256SUMS, in dist-package/;
  *   4. a signed tag with the section of the changelog as its message.
@@ -45,10 +46,10 @@ if ('fault' in changelog || faults.length > 0) {
 
 const files = new Map([
   ['CHANGELOG.md', changelog.text],
-  [
-    'package.json',
-    read('package.json').replace(`"version": "${current.version}"`, `"version": "${version}"`),
-  ],
+  ...['package.json', 'clients/node/package.json'].map((file): [string, string] => [
+    file,
+    read(file).replace(`"version": "${current.version}"`, `"version": "${version}"`),
+  ]),
   // The version of the package itself is in the first lines; those of the libraries follow.
   ['package-lock.json', lockFile(read('package-lock.json'))],
   ...['README.md', ...filesOf('docs', /\.md$/)].map((file): [string, string] => [

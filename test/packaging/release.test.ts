@@ -58,10 +58,11 @@ describe('a dry run', () => {
         cwd: root,
         encoding: 'utf8',
       });
-    mkdirSync(join(root, 'docs'));
+    for (const dir of ['docs', 'clients/node']) mkdirSync(join(root, dir), { recursive: true });
     const files = {
       'CHANGELOG.md': CHANGELOG,
       'package.json': '{\n  "version": "0.1.0"\n}\n',
+      'clients/node/package.json': '{\n  "version": "0.1.0"\n}\n',
       'package-lock.json': JSON.stringify({ version: '0.1.0', packages: { '': { version: '0.1.0' } } }),
       'README.md': 'apt install ./postrider_0.1.0_amd64.deb\n',
       'docs/install.md': 'Nothing about versions.\n',
@@ -80,7 +81,13 @@ describe('a dry run', () => {
     const { root, git, files } = repository();
     const { status, stdout, stderr } = release(root, '0.2.0', '--dry-run');
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-    for (const file of ['CHANGELOG.md', 'package.json', 'package-lock.json', 'README.md'])
+    for (const file of [
+      'CHANGELOG.md',
+      'package.json',
+      'clients/node/package.json',
+      'package-lock.json',
+      'README.md',
+    ])
       expect(stdout).toContain(`${file} gets the version 0.2.0`);
     expect(stdout).not.toContain('docs/install.md');
     expect(stdout).toContain('- One.\n- Two.');

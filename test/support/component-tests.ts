@@ -15,6 +15,8 @@ export const COMPONENT: readonly string[] = [
   'monitoring/metrics.test.ts',
   'sending/consent-matrix.test.ts',
   'sending/message-cost.test.ts',
+  // Programs that use the packed client.
+  'clients/*.test.ts',
   // Delivery with its worker threads, a name server and mail servers (delivery/setup.ts).
   'delivery/delivery.test.ts',
   'delivery/warmup-month.test.ts',
