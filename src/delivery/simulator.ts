@@ -8,7 +8,8 @@ import type { AttemptResult, AttemptResults, DeliveryOutcome } from './attempt-r
 
 /*
  * Recipients at `simulator.<hostname>`: each address has a fixed result, without any connection, so that a caller can
- * test every event. Messages of test keys to any other address are delivered. Simulated messages are not counted in statistics and suppress no address.
+ * test every event. Messages of test keys to any other address count as delivered. Simulated messages are not counted in
+ * statistics and suppress no address.
  */
 
 /** The domain of the simulated recipients. */

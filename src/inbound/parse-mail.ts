@@ -1,4 +1,4 @@
-import type { Attachment } from 'mailparser';
+import type { Attachment, ParsedMail } from 'mailparser';
 import { textFromHtml } from '../mail/html/text-part.ts';
 import { type InboundHeader, readInboundHeader } from '../mail/incoming/inbound-header.ts';
 import { replyText } from '../mail/incoming/reply-text.ts';
@@ -57,9 +57,11 @@ const PARSER_OPTIONS = {
   maxChildNodes: 500,
 };
 
-/** Rejects with what mailparser throws for mail that it does not read. */
-export async function parseInbound(raw: Buffer, hostname: string): Promise<ParsedInbound> {
-  const { text, html, attachments } = await parsed(raw);
+/** `failed`: mailparser does not read the mail. */
+export async function parseInbound(raw: Buffer, hostname: string): Promise<ParsedInbound | 'failed'> {
+  const mail = await parsed(raw);
+  if (mail === null) return 'failed';
+  const { text, html, attachments } = mail;
   // Declared as `false` without HTML, and absent then if it was not to be derived from the text.
   const markup = typeof html === 'string' ? html : null;
   const shown = text || (markup === null ? '' : textFromHtml(markup.slice(0, MAX_HTML_CHARACTERS)));
@@ -78,16 +80,16 @@ export async function parseInbound(raw: Buffer, hostname: string): Promise<Parse
 
 /** An attachment by its position, from 0; null: there is none. */
 export async function attachmentOf(raw: Buffer, position: number): Promise<AttachmentFile | null> {
-  const { attachments } = await parsed(raw);
-  const attachment = attachments[position];
+  const attachment = (await parsed(raw))?.attachments[position];
   return attachment === undefined || position >= MAX_ATTACHMENTS
     ? null
     : { ...described(attachment), bytes: new Uint8Array(attachment.content) };
 }
 
-async function parsed(raw: Buffer) {
+/** Null: mailparser refuses the mail, for example because it has too many parts. The thread goes on with the next one. */
+async function parsed(raw: Buffer): Promise<ParsedMail | null> {
   const { simpleParser } = await import('../inbox/parser-library.ts');
-  return simpleParser(raw, PARSER_OPTIONS);
+  return simpleParser(raw, PARSER_OPTIONS).catch(() => null);
 }
 
 function described({ filename, contentType, size, cid, related }: Attachment): InboundAttachment {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { attachmentOf, parseInbound } from '../../src/inbound/parse-mail.ts';
 import { granted } from '../support/refusal.ts';
 import { enqueue, insertAccount, insertDomain } from '../support/store.ts';
 import { mailOf, PUBLIC_URL, startInboundMx } from './setup.ts';
@@ -239,6 +240,9 @@ describe('mail for an inbound route', () => {
     expect(mx.received()).toMatchObject([
       { from: 'grace@example.net', subject: 'Hello', text: '', parseError: 'failed' },
     ]);
+    // A rejection would end the thread, and delay the mail of all accounts.
+    expect(await parseInbound(Buffer.from(mail), 'mx.example.net')).toBe('failed');
+    expect(await attachmentOf(Buffer.from(mail), 0)).toBeNull();
   });
 
   it('is reported to the webhook of its route, whatever that subscribes to', async () => {

@@ -72,7 +72,7 @@ function attributionLines(lines: readonly string[], at: number): number {
 
 /** The beginnings and the verbs of attributions in the languages of the widespread programs. */
 const STARTS =
-  /^(?:on|am|le|el|il|op|em|den|dne|w dniu|dnia|\d{1,4}[-./年])\b|^(?:на|в|\d{1,4}年)|.{0,200}(?:wrote|schrieb|schreef|skrev|napisał(?:\(a\))?|написал\(?а?\)?|escribió|escreveu|écrit|scritto)\s?:$/i;
+  /^(?:on|am|le|el|il|op|em|den|dne|w dniu|dnia|\d{1,4}[-./年])\b|^(?:на|в|\d{1,4}年)|(?:wrote|schrieb|schreef|skrev|napisał(?:\(a\))?|написал\(?а?\)?|escribió|escreveu|écrit|scritto)\s?:$/i;
 const VERBS =
   /\b(?:wrote|writes|schrieb|schreef|geschreven|skrev|napisał|napsal|escribió|escreveu|scritto)\b|a écrit|написал|пишет|写道|のメール/i;
 
