@@ -57,10 +57,14 @@ const PARSER_OPTIONS = {
   maxChildNodes: 500,
 };
 
-/** `failed`: mailparser does not read the mail. */
-export async function parseInbound(raw: Buffer, hostname: string): Promise<ParsedInbound | 'failed'> {
+/** A mail that mailparser does not read. */
+interface Unreadable {
+  unreadable: 'failed';
+}
+
+export async function parseInbound(raw: Buffer, hostname: string): Promise<ParsedInbound | Unreadable> {
   const mail = await parsed(raw);
-  if (mail === null) return 'failed';
+  if (mail === null) return { unreadable: 'failed' };
   const { text, html, attachments } = mail;
   // Declared as `false` without HTML, and absent then if it was not to be derived from the text.
   const markup = typeof html === 'string' ? html : null;

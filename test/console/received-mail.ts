@@ -35,6 +35,7 @@ export async function insertMail(
 ): Promise<void> {
   const bytes = Buffer.from(raw);
   const parsed = await parseInbound(bytes, PLATFORM);
+  if ('unreadable' in parsed) throw new Error('the mail cannot be parsed');
   const source = tables.inbound.insertSource(accountId, bytes.length);
   tables.inbound.insertPart(source, 0, bytes);
   tables.inbound.setState(source, 'stored');

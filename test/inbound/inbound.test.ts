@@ -241,7 +241,7 @@ describe('mail for an inbound route', () => {
       { from: 'grace@example.net', subject: 'Hello', text: '', parseError: 'failed' },
     ]);
     // A rejection would end the thread, and delay the mail of all accounts.
-    expect(await parseInbound(Buffer.from(mail), 'mx.example.net')).toBe('failed');
+    expect(await parseInbound(Buffer.from(mail), 'mx.example.net')).toEqual({ unreadable: 'failed' });
     expect(await attachmentOf(Buffer.from(mail), 0)).toBeNull();
   });
 

@@ -21,7 +21,7 @@ export interface ParseResults {
   /** Mail that a customer's program submits. */
   submission: Submitted;
   /** Mail for an account. */
-  inbound: ParsedInbound | 'failed';
+  inbound: ParsedInbound | { unreadable: 'failed' };
   /** An attachment of a mail for an account; null: it has no such attachment. */
   attachment: AttachmentFile | null;
   /** All signatures of a mail for an account. */
