@@ -123,6 +123,12 @@ const CONTINUED = { min: 48 * 1024, max: 256 * 1024 };
 /** Characters of HTML in the caches for mail that was submitted over SMTP, and for Liquid: it is rarely repeated. */
 const MAX_LITERAL_CHARACTERS = 1024 * 1024;
 
+/**
+ * Sends in Liquid between the thread that renders them and the disk: the request is counted by its body, which does not show
+ * how long the result is.
+ */
+const LIQUID_SENDS = { concurrency: 64, perKey: 16 };
+
 /** A send that can be stored. */
 interface RenderedSend {
   draft: Draft;
@@ -151,6 +157,7 @@ export function createAcceptance(
   const literalReader = createHtmlReader('service', MAX_LITERAL_CHARACTERS);
   const marksReader = createHtmlReader('marks', MAX_LITERAL_CHARACTERS);
   const renderQueue = createRenderQueue();
+  const liquidSends = createFairLimit(LIQUID_SENDS);
   const repeated = createRepeatedTemplates();
   const refusalEvents = createRefusalEvents(context, parts);
 
@@ -167,13 +174,18 @@ export function createAcceptance(
     const content = resolveTemplate(tables, sender, send.source);
     if (isRefusal(content)) return content;
     if (!isLiquid(content)) return queueRendering(request, send, content, htmlReader, reservation);
-    return renderLiquidContent(
-      parts.threads,
-      sender.account.account_id,
-      content,
-      send.variables,
-      request.isOptional,
-    ).then((rendered) => queueRendering(request, send, rendered, marksReader, reservation));
+    const { account_id: accountId } = sender.account;
+    return liquidSends.run(accountId, async () => {
+      const { threads } = parts;
+      const rendered = await renderLiquidContent(
+        threads,
+        accountId,
+        content,
+        send.variables,
+        request.isOptional,
+      );
+      return queueRendering(request, send, rendered, marksReader, reservation);
+    });
   }
 
   /** `content`: a refusal if it cannot be rendered, which the checks before it precede. */

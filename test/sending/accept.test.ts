@@ -7,6 +7,7 @@ import type { LeasedMessage } from '../../src/sending/draft.ts';
 import type { SendRequest } from '../../src/sending/request.ts';
 import { refused } from '../support/refusal.ts';
 import { contentOf, insertAccount, insertDomain } from '../support/store.ts';
+import { templateThreads } from '../support/template-threads.ts';
 import { accepted, BODY, HTML, startAcceptance } from './acceptance.ts';
 
 /** Given at a time after every acceptance. */
@@ -590,5 +591,34 @@ describe('the message limits of an account', () => {
     accepted(await send());
     expect(refused(await send({ to: 'delivered@simulator.mail.test' })).code).toBe('RATE_LIMITED');
     expect(refused(await send()).code).toBe('RATE_LIMITED');
+  });
+});
+
+describe('sends in Liquid', () => {
+  it('are rendered in a bounded number at a time, of one account and of all', async () => {
+    let stop = () => {};
+    const stopped = new Promise<void>((resolve) => {
+      stop = resolve;
+    });
+    const rendering: string[] = [];
+    const threads = {
+      ...templateThreads(),
+      render: async (accountId: string) => {
+        rendering.push(accountId);
+        await stopped;
+        return [{ unrun: 'slow' as const }];
+      },
+    };
+    const { send, tables } = startAcceptance({}, undefined, { threads });
+    insertAccount(tables, 'acct_two', 0);
+    const sends = Array.from({ length: 40 }, () => send({ syntax: 'liquid' }));
+    const others = Array.from({ length: 3 }, () => send({ syntax: 'liquid' }, { accountId: 'acct_two' }));
+    await Promise.resolve();
+    expect(rendering.filter((id) => id === 'acct_one')).toHaveLength(16);
+    expect(rendering.filter((id) => id === 'acct_two')).toHaveLength(3);
+    stop();
+    const results = await Promise.all([...sends, ...others]);
+    expect(results.map((result) => isRefusal(result))).not.toContain(false);
+    expect(rendering).toHaveLength(43);
   });
 });

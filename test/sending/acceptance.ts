@@ -32,7 +32,7 @@ export const BODY: SendRequest = {
 export function startAcceptance(
   defaults: AccountLimitDefaults = {},
   publicUrl = 'https://track.mail.test',
-  delivery: Partial<Pick<AcceptanceParts, 'leaseNow' | 'accepted'>> = {},
+  replaced: Partial<Pick<AcceptanceParts, 'leaseNow' | 'accepted' | 'threads'>> = {},
 ) {
   const store = startStore(heldClock(), defaults);
   const { tables, recorder, clock } = store;
@@ -57,8 +57,8 @@ export function startAcceptance(
     expiry: createExpiryClock(clock, clock),
     leaseNow: (mail) => mail.map(() => null),
     accepted: () => {},
-    ...delivery,
     threads,
+    ...replaced,
     announce: (key) => announced.push(key),
   };
   let acceptance = createAcceptance(store, parts);
