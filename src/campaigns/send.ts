@@ -63,7 +63,7 @@ export interface CampaignMailContent extends TemplateContent {
 
 /** Who resumes a campaign, and why; a reason is required where it was stopped automatically. */
 export interface Resumption {
-  /** The id of an API key, the address of a person, or the program. */
+  /** The id of an API key or of a person, or the program. */
   by: string;
   reason?: string | undefined;
 }

@@ -8,7 +8,7 @@ import { decisionOf, hasRest, isPassEnd, testOf } from './variants.ts';
 export const TEST_STATES = ['sending', 'waiting', 'decided', 'split'] as const;
 
 /** What is known of an A/B test, from a row for each variant; null: the campaign has one content. */
-export function presentTest({ campaignVariants }: Tables, send: CampaignSend) {
+export function presentTest({ campaignVariants, people }: Tables, send: CampaignSend) {
   const test = testOf(send);
   if (test === null) return null;
   const decision = decisionOf(send);
@@ -42,7 +42,7 @@ export function presentTest({ campaignVariants }: Tables, send: CampaignSend) {
             variant: nameOf(decision.variant),
             reason: decision.reason,
             decidedAt: iso(decision.at),
-            ...(decision.by === null ? {} : { by: decision.by }),
+            ...(decision.by === null ? {} : { by: people.get(decision.by)?.email ?? decision.by }),
             counts: decision.counts.map((one, variant) => ({ variant: nameOf(variant), ...one })),
           },
   };

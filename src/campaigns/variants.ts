@@ -39,7 +39,7 @@ export interface Decision {
   reason: (typeof DECISION_REASONS)[number];
   /** Epoch ms. */
   at: number;
-  /** Who chose it: the id of an API key, the address of a person, or the program; null: the rule. */
+  /** Who chose it: the id of an API key or of a person, or the program; null: the rule. */
   by: string | null;
   /** The counts of each variant at that time. */
   counts: VariantCounts[];
