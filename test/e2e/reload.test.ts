@@ -147,6 +147,8 @@ const NOT_OBSERVED: Record<string, string> = {
   'tlsReports.send': 'reports are sent on the next day; read for each session and each run',
   'tlsReports.organization': 'reports are sent on the next day; read for each report',
   'tlsReports.contact': 'reports are sent on the next day; read for each report',
+  'checks.rspamd': 'read at each check of a mail, see test/templates/checks',
+  'checks.spamassassin': 'read at each check of a mail, see test/templates/checks',
   'doctor.blocklists': 'read at each run of the checks, see test/doctor',
   'doctor.mailHosts': 'read at each run of the checks, see test/doctor',
   'doctor.timeServers': 'read at each run of the checks, see test/doctor',
@@ -167,6 +169,7 @@ const NOT_OBSERVED: Record<string, string> = {
   secondary: 'the same view of the configuration as verification.dmarcPolicy',
   'limits.bodyDays': 'retention runs every hour; read when a run begins',
   'limits.eventDays': 'retention runs every hour; read when a run begins',
+  'limits.inboundDays': 'retention runs every hour; read when a run begins',
   'limits.account.concurrentRequests': 'the same object as the other limits of accounts',
   'webhooks.operatorAccounts': 'read at each event of the installation',
 };
