@@ -2,7 +2,7 @@ import type { AccountLimits } from '../accounts/limits.ts';
 import { DAY, HOUR, MINUTE } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import { createTally } from '../core/concurrency/tally.ts';
-import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { type Refusal, refuse } from '../core/refusal.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import type { Recorder } from '../events/record.ts';
 import { readInboundHeader } from '../mail/incoming/inbound-header.ts';
@@ -61,6 +61,12 @@ export interface InboundFile {
   name: string;
   type: string;
   bytes: Buffer;
+}
+
+/** The part that a public link names. */
+interface LinkedPart {
+  accountId: string;
+  read(): Promise<InboundFile | Refusal>;
 }
 
 export type ReceivedMail = StoredInbound & { size: number };
@@ -145,14 +151,20 @@ export function createInbound(
       if (source === null) return notFound(inboundId);
       const raw = Buffer.from(source);
       if (part === 'raw') return { name: `${inboundId}.eml`, type: 'message/rfc822', bytes: raw };
-      const file = await parser.attachment(raw, accountId, part);
+      const reading = parser.attachment(raw, accountId, part);
+      if (reading === null) return refuse('UNAVAILABLE', 'Too many received mails are being read');
+      const file = await reading;
       if (file === null)
         return refuse('INBOUND_NOT_FOUND', `The mail ${inboundId} has no attachment ${part}`);
       if ('unreadable' in file) return refuse('UNAVAILABLE', `The mail ${inboundId} could not be parsed`);
       const { name, bytes } = file;
       // Not the type that its sender declares: no program that gets it may show it.
       const type = 'application/octet-stream';
-      return { name: name === '' ? `attachment-${part}` : name, type, bytes: Buffer.from(bytes) };
+      return {
+        name: name === '' ? `attachment-${part}` : name,
+        type,
+        bytes: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength),
+      };
     } finally {
       close();
     }
@@ -214,13 +226,12 @@ export function createInbound(
       return mail === null || mail.account_id !== accountId ? notFound(inboundId) : fileOf(mail, part);
     },
     /** The part that a public link names; null: the link is not valid, or not any more. */
-    linked: async (token: string): Promise<InboundFile | Refusal | null> => {
+    linked: (token: string): LinkedPart | null => {
       const link = tokens.file(token);
       if (link === null || link.until < clock.now()) return null;
       const mail = tables.inbound.byId(link.inboundId);
       if (mail === null || !link.isOf(mail.account_id)) return null;
-      const file = await fileOf(mail, link.part);
-      return isRefusal(file) && file.code === 'INBOUND_NOT_FOUND' ? null : file;
+      return { accountId: mail.account_id, read: () => fileOf(mail, link.part) };
     },
     background: {
       start: (): void => {

@@ -2,18 +2,17 @@ import { createHash } from 'node:crypto';
 import { signUpFormOf } from '../../audience/groups.ts';
 import type { Archive, ArchiveItem } from '../../campaigns/archive.ts';
 import { inSlices } from '../../core/concurrency/slices.ts';
-import { isRefusal } from '../../core/refusal.ts';
 import { accountLinkBase } from '../../delivery/prepare.ts';
 import type { SubscriptionGroupRow } from '../../store/contacts/subscription-groups.ts';
 import type { Context } from '../../store/context.ts';
-import { createInFlight } from '../in-flight.ts';
 import { matchesTag } from '../static-page.ts';
 import { empty, html } from './html.ts';
+import { createLargeResponses } from './large-response.ts';
 import { pageResponse } from './layout.ts';
 import { accountLook, type Look, plainLook } from './look.ts';
 import { MESSAGE_HEADERS, textPage, withoutReferrer } from './message-page.ts';
 import { isOwnHost, type PageHosts, redirectToPlatform } from './own-host.ts';
-import { faultPage, unknownLinkPage } from './plain-pages.ts';
+import { unknownLinkPage } from './plain-pages.ts';
 import { COMMON_HEADERS, type PublicRequest, type PublicResponse, type PublicRoute } from './response.ts';
 
 /*
@@ -35,12 +34,11 @@ interface Shown {
   request: PublicRequest;
 }
 
-/** A few campaigns of an account are shown at a time, as each is in memory until the client has read it; others wait. */
 export function archiveRoute(
   { tables }: Pick<Context, 'tables'>,
   { archive, hosts }: { archive: Archive; hosts: PageHosts },
 ): PublicRoute {
-  const inFlight = createInFlight();
+  const largeResponse = createLargeResponses();
 
   async function list({ group, key, request }: Shown, before: string | null): Promise<PublicResponse> {
     const { acceptLanguage } = request;
@@ -70,28 +68,17 @@ export function archiveRoute(
     const found = archive.find(group, campaignId);
     if (found === null) return missing();
     if (request.isHead) return { status: 200, headers: { ...MESSAGE_HEADERS, ...REVALIDATED }, body: null };
-    const large = await inFlight.enterLargeResponse(group.account_id);
-    if (isRefusal(large)) return faultPage(plainLook(request.acceptLanguage));
-    const end = (response: PublicResponse | null) => {
-      large.release();
-      return response;
-    };
-    // The turn of a client that has disconnected meanwhile.
-    if (request.isClosed()) return end(null);
-    try {
+    return largeResponse(group.account_id, request, async () => {
       const mail = await archive.mail(group, found);
-      if (mail === null) return end(missing());
+      if (mail === null) return missing();
       const headers = { ...MESSAGE_HEADERS, ...REVALIDATED, ETag: `"${mail.digest}"` };
-      if (matchesTag(request.ifNoneMatch, headers.ETag)) return end({ status: 304, headers, body: '' });
+      if (matchesTag(request.ifNoneMatch, headers.ETag)) return { status: 304, headers, body: '' };
       const body =
         mail.html === null
           ? textPage(mail.subject, mail.text)
           : await inSlices(withoutReferrer(mail.html), group.account_id);
-      return { status: 200, headers, body, onClosed: large.release };
-    } catch (error) {
-      large.release();
-      throw error;
-    }
+      return { status: 200, headers, body };
+    });
   }
 
   return {

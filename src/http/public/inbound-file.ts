@@ -1,19 +1,25 @@
 import { isRefusal } from '../../core/refusal.ts';
 import type { Inbound, InboundFile } from '../../inbound/inbound.ts';
+import { createLargeResponses } from './large-response.ts';
 import { plainLook } from './look.ts';
 import { faultPage, unknownLinkPage } from './plain-pages.ts';
 import type { PublicRoute } from './response.ts';
 
 /** `/f/<token>`: an attachment or the source of a received mail, for the time that the signed token states. */
 export function inboundFileRoute({ linked }: { linked: Inbound['linked'] }): PublicRoute {
+  const largeResponse = createLargeResponses();
   return {
     name: 'f',
     methods: ['GET'],
-    handle: async ({ token, acceptLanguage }) => {
-      const file = await linked(token);
-      if (file === null) return unknownLinkPage(plainLook(acceptLanguage));
-      if (isRefusal(file)) return faultPage(plainLook(acceptLanguage));
-      return { status: 200, headers: fileHeaders(file), body: file.bytes };
+    handle: (request) => {
+      const look = plainLook(request.acceptLanguage);
+      const part = linked(request.token);
+      if (part === null) return unknownLinkPage(look);
+      return largeResponse(part.accountId, request, async () => {
+        const file = await part.read();
+        if (!isRefusal(file)) return { status: 200, headers: fileHeaders(file), body: file.bytes };
+        return file.code === 'INBOUND_NOT_FOUND' ? unknownLinkPage(look) : faultPage(look);
+      });
     },
   };
 }

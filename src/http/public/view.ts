@@ -1,5 +1,4 @@
 import { inSlices, type Work } from '../../core/concurrency/slices.ts';
-import { isRefusal } from '../../core/refusal.ts';
 import type { DescribeCopy } from '../../delivery/prepare.ts';
 import { isErased } from '../../events/erased.ts';
 import { readableParts } from '../../mail/compose.ts';
@@ -8,14 +7,14 @@ import type { SentMail } from '../../mail/sent-mail.ts';
 import type { Tokens } from '../../mail/tokens.ts';
 import { sentContent } from '../../sending/sent-content.ts';
 import type { Context } from '../../store/context.ts';
-import { createInFlight } from '../in-flight.ts';
 import { html } from './html.ts';
+import { createLargeResponses } from './large-response.ts';
 import { pageResponse } from './layout.ts';
 import { plainLook } from './look.ts';
 import { MESSAGE_HEADERS, textPage, withoutReferrer } from './message-page.ts';
 import { isOwnHost, type PageHosts, redirectToPlatform } from './own-host.ts';
 import { partiesOf } from './parties.ts';
-import { faultPage, unknownLinkPage } from './plain-pages.ts';
+import { unknownLinkPage } from './plain-pages.ts';
 import type { PublicRequest, PublicResponse, PublicRoute } from './response.ts';
 
 /*
@@ -31,7 +30,6 @@ const MAX_INLINE = 16 * 1024 * 1024;
 /** References that are replaced between two yields. */
 const REFERENCES_PER_STEP = 1000;
 
-/** A few messages of an account are shown at a time, as each is in memory until the client has read it; others wait. */
 export function viewRoute(
   { reader, tables }: Pick<Context, 'reader' | 'tables'>,
   {
@@ -40,7 +38,7 @@ export function viewRoute(
     describeCopy,
   }: { tokens: Pick<Tokens, 'viewUrl'>; hosts: PageHosts; describeCopy: DescribeCopy },
 ): PublicRoute {
-  const inFlight = createInFlight();
+  const largeResponse = createLargeResponses();
 
   async function show(mail: SentMail, request: PublicRequest): Promise<PublicResponse> {
     const { accountId, messageId } = mail;
@@ -64,19 +62,7 @@ export function viewRoute(
       const mail = tokens.viewUrl(token);
       if (mail === null) return unknownLinkPage(plainLook(acceptLanguage));
       if (!isOwnHost(hosts, host, mail.accountId)) return redirectToPlatform(hosts, `/v/${token}`);
-      const large = await inFlight.enterLargeResponse(mail.accountId);
-      if (isRefusal(large)) return faultPage(plainLook(acceptLanguage));
-      // The turn of a client that has disconnected meanwhile.
-      if (request.isClosed()) {
-        large.release();
-        return null;
-      }
-      try {
-        return { ...(await show(mail, request)), onClosed: large.release };
-      } catch (error) {
-        large.release();
-        throw error;
-      }
+      return largeResponse(mail.accountId, request, () => show(mail, request));
     },
   };
 }

@@ -1,8 +1,10 @@
+import { get } from 'node:http';
 import { Registry } from 'prom-client';
 import { expect, it, onTestFinished } from 'vitest';
 import { createLog } from '../../../src/core/log.ts';
 import { systemRandom } from '../../../src/core/random.ts';
 import { createSeal } from '../../../src/core/seal.ts';
+import { inboundFileRoute } from '../../../src/http/public/inbound-file.ts';
 import { mediaRoute } from '../../../src/http/public/media.ts';
 import type { PageHosts } from '../../../src/http/public/own-host.ts';
 import { createPublicServer } from '../../../src/http/public/server.ts';
@@ -39,7 +41,10 @@ const IMAGE: DescribedMedia = {
   digest: 'abc',
 };
 
-/** The routes of images and of messages; their reads are counted. */
+/** More than the buffers of a connection. */
+const FILE_BYTES = 30_000_000;
+
+/** The routes of images, of messages and of received files; their reads are counted. */
 async function start() {
   const store = startStore();
   const { tables, clock } = store;
@@ -74,11 +79,20 @@ async function start() {
       },
     },
   );
+  const inboundFile = inboundFileRoute({
+    linked: () => ({
+      accountId: 'acct_one',
+      read: async () => {
+        await counted();
+        return { name: 'a', type: 'application/octet-stream', bytes: Buffer.alloc(FILE_BYTES) };
+      },
+    }),
+  });
   const server = createPublicServer({
     config: { listen: '127.0.0.1:0', trustedProxies: [] },
     log: createLog({ level: 'silent', hashAddresses: true }),
     registry: new Registry(),
-    routes: [mediaRoute({ files, hosts: HOSTS }), view],
+    routes: [mediaRoute({ files, hosts: HOSTS }), view, inboundFile],
   });
   await server.listen();
   onTestFinished(() => server.close(0));
@@ -127,4 +141,17 @@ it('a message is not read for clients that disconnected before their turn', asyn
   goOn();
   expect((await callAt(base, path, { method: 'HEAD' })).status).toBe(200);
   expect(reads()).toBe(5);
+});
+
+it('files that clients do not read are in memory a few at a time', async () => {
+  const { base, reads } = await start();
+  const opened = Array.from({ length: 6 }, () => get(`${base}/f/token`, { agent: false }));
+  for (const request of opened) request.on('error', () => {}).on('response', (response) => response.pause());
+  await expect.poll(reads).toBe(4);
+  // The server answers others meanwhile.
+  expect((await callAt(base, `/m/${IMAGE.link}.png`, { method: 'HEAD' })).status).toBe(200);
+  expect(reads()).toBe(4);
+  for (const request of opened.slice(0, 4)) request.destroy();
+  await expect.poll(reads).toBe(6);
+  for (const request of opened) request.destroy();
 });

@@ -50,7 +50,7 @@ export async function startPublic(
     tokens,
     describeCopy: (message, domain) =>
       createDescribeCopy({ config: context.config, tokens, publicUrl: side.url() })(message, domain),
-    inboundFile: async () => null,
+    inboundFile: () => null,
     mediaFiles: createMediaFiles({ tables, reader: createLocalReader(tables) }),
     unsubscribing,
     audience: { signUps: createSignUps(store, { recorder, mayAdd: () => null }) },
