@@ -150,6 +150,11 @@ interface SharedDescription {
    * there are none.
    */
   narrowBy?: readonly string[];
+  /**
+   * When a test key is refused, because live mail would leave (`withTestKeyCheck`): in any case; while a sequence is active,
+   * because contacts change; while the domain in the path has failed, because a check may release its mail. Default: never.
+   */
+  refusesTestKeys?: 'always' | 'whileSequenceActive' | 'whileDomainFailed' | undefined;
   /** In the console: whether the person must have proved recently who they are. */
   isConfirmed?: boolean;
   /** In the console: whether it is a read although it has a body, so that the audit log has its denials only. */

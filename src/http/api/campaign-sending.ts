@@ -79,6 +79,7 @@ export function campaignSendingRoutes(services: Omit<CampaignServices, 'campaign
 function resumeCampaign(sending: CampaignSending): Route {
   return route('POST /web-setup/campaigns/{campaignId}/resume', {
     operationId: 'resumeCampaign',
+    refusesTestKeys: 'always',
     auditDetail: (body) => body?.reason,
     // Messages of a campaign that is resumed wait for storage.
     stores: () => false,
@@ -154,6 +155,7 @@ const variant = z
 function chooseWinner(sending: CampaignSending): Route {
   return route('POST /web-setup/campaigns/{campaignId}/winner', {
     operationId: 'chooseCampaignWinner',
+    refusesTestKeys: 'always',
     auditDetail: (body) => body.variant,
     stores: () => false,
     summary: 'Choose the winner of an A/B test',

@@ -67,6 +67,7 @@ export function reputationLimitRoutes(
     }),
     route('POST /web-setup/reputation/limits/{limitId}/resume', {
       operationId: 'resumeSending',
+      refusesTestKeys: 'always',
       // Messages that are sent again wait for storage.
       stores: () => false,
       auditDetail: ({ reason }) => reason,

@@ -123,6 +123,7 @@ export function sequenceRoutes({ sequences }: { sequences: Sequences }): Route[]
   const update = (method: 'PUT' | 'PATCH', operationId: string) =>
     route(`${method} /web-setup/sequences/{sequenceId}`, {
       operationId,
+      refusesTestKeys: 'always',
       summary: 'Update a sequence',
       description:
         'Replaces the fields that are given; `goal: null` removes the goal. A change of `trigger`, `steps` or `goal` of a sequence that was activated is a new version: people in progress finish the one that they began.',
@@ -150,6 +151,7 @@ export function sequenceRoutes({ sequences }: { sequences: Sequences }): Route[]
   ) =>
     route(`POST /web-setup/sequences/{sequenceId}/${name}`, {
       operationId: `${name}Sequence`,
+      refusesTestKeys: name === 'activate' ? 'always' : undefined,
       summary,
       description,
       // A pause stores nothing.
@@ -177,6 +179,7 @@ export function sequenceRoutes({ sequences }: { sequences: Sequences }): Route[]
     }),
     route('POST /web-setup/sequences', {
       operationId: 'createSequence',
+      refusesTestKeys: 'always',
       summary: 'Create a sequence',
       body: z.object(input).meta({ id: 'SequenceInput' }),
       example: {

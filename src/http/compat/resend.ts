@@ -156,6 +156,7 @@ export function resend(
       }),
       readRoute('PATCH /compat/resend/emails/{id}', {
         operationId: 'compatResendReschedule',
+        refusesTestKeys: 'always',
         summary: 'Change the time of a scheduled mail',
         stores: () => false,
         body: z.object({ scheduled_at: z.string() }),

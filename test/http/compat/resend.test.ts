@@ -65,6 +65,19 @@ describe('an email', () => {
     expect(several).toMatchObject({ status: 422, json: { name: 'validation_error' } });
   });
 
+  it('of a live key is not rescheduled by a test key', async () => {
+    const key = { name: 'tests', scopes: ['setup'], livemode: false };
+    const { data } = await api.post<{ secret: string }>('/web-setup/keys', key);
+    const { json } = await send({ ...MAIL, scheduled_at: later(1) });
+    const refused = await call(`/emails/${idOf(json)}`, {
+      method: 'PATCH',
+      headers: { Authorization: `Bearer ${data.secret}` },
+      body: { scheduled_at: later(0) },
+    });
+    expect(refused).toMatchObject({ status: 403, json: { name: 'validation_error' } });
+    expect(await api.message(idOf(json))).toMatchObject({ status: 'scheduled' });
+  });
+
   it('is sent once for an Idempotency-Key', async () => {
     const headers = { ...KEY, 'Idempotency-Key': 'one' };
     const first = await send(MAIL, headers);

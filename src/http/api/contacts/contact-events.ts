@@ -25,6 +25,7 @@ export function contactEventRoutes({ sequences }: { sequences: Sequences }): Rou
   return [
     route('POST /web-setup/contacts/{contactIdentifier}/events', {
       operationId: 'recordContactEvent',
+      refusesTestKeys: 'always',
       summary: 'Record an event of a contact',
       description:
         'The contact enters the sequences that are triggered by this event. An event is not stored otherwise. A request that is repeated with the same `idempotencyKey`, or without one with the same `occurredAt`, is the same event.',

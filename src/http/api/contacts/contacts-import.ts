@@ -95,6 +95,7 @@ export function contactImportRoutes({ tables }: Pick<Context, 'tables'>, service
   return [
     route('POST /web-setup/contacts/import', {
       operationId: 'importContacts',
+      refusesTestKeys: 'whileSequenceActive',
       summary: 'Import contacts from CSV or NDJSON',
       description:
         'The body may have any length. Rows of existing contacts update the fields that they contain. Columns of a CSV are the fields of a contact (`email`, `phone`, `firstName`, …) and `customFields.<name>`; the separator is comma, semicolon or tab, or the one that a first line such as `sep=;` names. Other names of the column `email`, such as `Email Address`, are recognized. Lines end with LF, CRLF or CR; UTF-16 is recognized by its byte order mark or by the charset of the Content-Type, such as `text/csv; charset=utf-16le`. Rows are stored while they are read: after a failure the rows before it remain, the error states their number, and the import may be repeated. An import never ends an opt-out or a suppression. Rows with a `globalStatus` other than `active` or with `isActive: false` are rejected, so that people who opted out do not become recipients. Without `consentMethod`, `imported` is recorded.',

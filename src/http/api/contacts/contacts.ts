@@ -76,6 +76,7 @@ export function contactRoutes({
   const update = (method: 'PUT' | 'PATCH', operationId: string, summary: string, customFieldsNote: string) =>
     route(`${method} /web-setup/contacts/{contactIdentifier}`, {
       operationId,
+      refusesTestKeys: 'whileSequenceActive',
       summary,
       description: `Replaces the fields that are given; \`null\` clears a field, \`consentMethod: null\` withdraws the consent. Evidence of the consent does not change unless it is given or \`consentMethod\` changes.${customFieldsNote} With \`globalStatus: "unsubscribed"\` and without \`consentMethod\`, the other consent fields are recorded with the opt-out. Opt-outs of the contact also apply to a new email address.`,
       params,
@@ -157,6 +158,7 @@ export function contactRoutes({
     }),
     route('POST /web-setup/contacts', {
       operationId: 'createContact',
+      refusesTestKeys: 'whileSequenceActive',
       summary: 'Create a contact',
       description:
         '`email` or `phone` is required. Without `consentMethod`, `implicit_api` is recorded with the address and the client of this request, or, if `consentIpAddress` or `consentUserAgent` is given, with these only. For any other method, evidence that is not given is `null`.',

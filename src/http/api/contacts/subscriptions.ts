@@ -40,6 +40,7 @@ export function subscriptionRoutes({ subscriptions }: { subscriptions: Subscript
   const put = (method: 'PUT' | 'PATCH', operationId: string) =>
     route(`${method} ${ONE}`, {
       operationId,
+      refusesTestKeys: 'whileSequenceActive',
       summary: 'Add or update a subscription',
       description:
         'Idempotent. `isActive: false` records an opt-out, which remains after the membership is removed; an explicit `isActive: true` ends it. Consent and its evidence are recorded with the contact; values that are not given do not change. With `isActive: false` and without `consentMethod`, they are recorded with the opt-out instead. `warnings` names a `globalStatus` for which marketing mail to an active member is refused. `firstName`, `lastName`, `phone` and `customFields` update the contact.',
@@ -102,6 +103,7 @@ export function subscriptionRoutes({ subscriptions }: { subscriptions: Subscript
     }),
     route(`POST ${ALL}`, {
       operationId: 'addSubscription',
+      refusesTestKeys: 'whileSequenceActive',
       summary: 'Add an existing contact to a group',
       description:
         '`email`, `phone` or `contactIdentifier` is required. All that are given must identify the same contact, except for a phone number that no contact has: it is added to a contact without one. An existing membership and its contact do not change. A contact that opted out of the group becomes an inactive member, as `message` and `subscriber.isActive` show: only PUT or PATCH with `isActive: true` ends an opt-out. `warnings` names a `globalStatus` for which marketing mail to an active member is refused. Evidence that is not given is `null`, except for `implicit_api`.',
@@ -161,6 +163,7 @@ export function subscriptionRoutes({ subscriptions }: { subscriptions: Subscript
     }),
     route(`DELETE ${ONE}`, {
       operationId: 'deleteSubscription',
+      refusesTestKeys: 'whileSequenceActive',
       summary: 'Remove a contact from a group',
       params,
       response: {

@@ -80,6 +80,7 @@ export function sunsetRoutes({ sunset: rules }: { sunset: SunsetRules }): Route[
     }),
     route('PUT /web-setup/contacts/sunset', {
       operationId: 'putSunset',
+      refusesTestKeys: 'whileSequenceActive',
       summary: 'Set the sunset rule',
       description:
         'While it is on, it finds contacts that have opened and clicked nothing for `months` months while they received `messages` messages, and ends marketing mail to them `noticeDays` days later, as an opt-out with the method `sunset`. Automatic opens do not count. At most 5 % of the contacts on a day.',

@@ -167,6 +167,7 @@ export function domainRoutes(
     }),
     route('PATCH /web-setup/domains/{domainId}', {
       operationId: 'updateDomain',
+      refusesTestKeys: 'whileDomainFailed',
       summary: 'Set how mail is tracked',
       description:
         'Fields that are absent stay as they are. The host is used as soon as its DNS record points to this platform. Until then, and with `null`, links use `link.<domain>` or the default host.',
@@ -259,6 +260,7 @@ export function domainRoutes(
     }),
     route('POST /web-setup/domains/{domainId}/verify', {
       operationId: 'verifyDomain',
+      refusesTestKeys: 'whileDomainFailed',
       stores: () => false,
       summary: 'Verify a domain now',
       description:
@@ -286,6 +288,7 @@ export function domainRoutes(
     }),
     route('POST /web-setup/domains/{domainId}/rotate-dkim', {
       operationId: 'rotateDomainDkim',
+      refusesTestKeys: 'whileDomainFailed',
       summary: 'Rotate the DKIM key',
       description:
         "The old key signs until a check finds the record of the new key; keep both records published until then. A request during a rotation changes nothing. Keys in the platform's zone (see the recommended CNAME records) are rotated without a new record.",

@@ -317,6 +317,7 @@ export function messageActionRoutes({ queuedMail }: { queuedMail: QueuedMail }):
   return [
     route('PATCH /web-setup/messages/{id}', {
       operationId: 'rescheduleMessage',
+      refusesTestKeys: 'always',
       stores: () => false,
       summary: 'Change the time of a scheduled message',
       description:
@@ -361,6 +362,7 @@ export function messageActionRoutes({ queuedMail }: { queuedMail: QueuedMail }):
     }),
     route('POST /web-setup/messages/{id}/retry', {
       operationId: 'retryMessage',
+      refusesTestKeys: 'always',
       stores: () => false,
       summary: 'Retry a deferred message now',
       description: 'Makes the message due now. `message` states why it waits, if it does.',
