@@ -15,6 +15,7 @@ import {
   type CompatMail,
   type CompatServices,
   compatSender,
+  faultIn,
   sendEach,
 } from './sending.ts';
 import { templateIdOf } from './templates.ts';
@@ -68,14 +69,16 @@ export function mailgun(
         stores: () => false,
         limit: 'send',
         file: ['multipart/form-data', 'application/x-www-form-urlencoded'],
-        handle: async ({ caller, file, headers }) => {
+        handle: async ({ caller, file, headers, turn }) => {
           const form = await parseForm(file, headers['content-type'] ?? '');
           if (isRefusal(form)) return form;
           const mails = mailsOf(context, caller.accountId, form);
           if (isRefusal(mails)) return renamed(mails, NAMES);
           const key = idempotencyKey(headers['idempotency-key']);
           if (isRefusal(key)) return key;
-          const sent = await sendEach(send, caller, mails, { key, now: context.clock.now() });
+          const fault = await faultIn(mails, context.clock.now(), turn);
+          if (fault !== null) return renamed(fault, NAMES);
+          const sent = await sendEach(send, caller, mails, key);
           if (isRefusal(sent)) return renamed(sent, NAMES);
           const id = sent.find((one) => one !== null)?.messageId ?? '';
           const from = parseMailbox(mails[0]?.body.from ?? '');

@@ -4,7 +4,7 @@ import { invalid, isRefusal, type Refusal, type RefusalCode, refuse } from '../.
 import { messageHistory, presentMessage } from '../../events/message-view.ts';
 import { parseMailboxList } from '../../mail/address.ts';
 import type { QueuedMail } from '../../sending/queued-mail.ts';
-import { parseSend, type SendRequest } from '../../sending/request.ts';
+import type { SendRequest } from '../../sending/request.ts';
 import type { Context } from '../../store/context.ts';
 import { idempotencyKey, REPLAYED_HEADER } from '../api/sending/send.ts';
 import { Reply, routesOf } from '../route.ts';
@@ -15,6 +15,7 @@ import {
   type CompatMail,
   type CompatServices,
   compatSender,
+  faultIn,
   sendEach,
 } from './sending.ts';
 import { templateIdOf } from './templates.ts';
@@ -105,7 +106,7 @@ export function resend(
         stores: () => false,
         limit: 'send',
         body: z.array(email).min(1).max(MAX_BATCH),
-        handle: async ({ caller, body, headers }) => {
+        handle: async ({ caller, body, headers, turn }) => {
           const isPermissive = headers['x-batch-validation'] === 'permissive';
           const key = idempotencyKey(headers['idempotency-key']);
           if (isRefusal(key)) return key;
@@ -114,13 +115,13 @@ export function resend(
           const errors: { index: number; message: string }[] = [];
           for (const [index, one] of body.entries()) {
             const found = mailOf(context, caller.accountId, one);
-            const mail = isRefusal(found) ? found : (refusalOf(parseSend(found.body, now)) ?? found);
+            const mail = isRefusal(found) ? found : ((await faultIn([found], now, turn)) ?? found);
             if (!isRefusal(mail)) mails.push(mail);
             else if (!isPermissive) return renamed(mail, NAMES);
             else errors.push({ index, message: renamed(mail, NAMES).message });
           }
           if (mails.length === 0) return new Reply({ raw: JSON.stringify({ data: [], errors }) });
-          const sent = await sendEach(send, caller, mails, { key, now });
+          const sent = await sendEach(send, caller, mails, key);
           if (isRefusal(sent)) return renamed(sent, NAMES);
           // A mail whose recipients are suppressed has no message: as there, the batch is accepted.
           const data = sent.map((each) => ({ id: each?.messageId ?? '' }));
@@ -182,10 +183,6 @@ export function resend(
 
 function objectOf(id: string): string {
   return JSON.stringify({ object: 'email', id });
-}
-
-function refusalOf(value: unknown): Refusal | null {
-  return isRefusal(value) ? value : null;
 }
 
 function mailOf({ tables }: CompatContext, accountId: string, given: Email): CompatMail | Refusal {

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import type { Authenticator } from '../../accounts/authenticate.ts';
 import { iso } from '../../core/clock.ts';
 import { invalid, isRefusal, type Refusal, type RefusalCode } from '../../core/refusal.ts';
-import { parseSend, type SendRequest } from '../../sending/request.ts';
+import type { SendRequest } from '../../sending/request.ts';
 import { idempotencyKey } from '../api/sending/send.ts';
 import { Reply, routesOf } from '../route.ts';
 import {
@@ -22,6 +22,7 @@ import {
   type CompatMail,
   type CompatServices,
   compatSender,
+  faultIn,
   sendEach,
 } from './sending.ts';
 import { templateIdOf } from './templates.ts';
@@ -128,14 +129,16 @@ export function sendgrid(
         stores: () => false,
         limit: 'send',
         body: mail,
-        handle: async ({ caller, body, headers }) => {
+        handle: async ({ caller, body, headers, turn }) => {
           const mails = mailsOf(context, caller.accountId, body);
           if (isRefusal(mails)) return renamed(mails, NAMES);
           const key = idempotencyKey(headers['idempotency-key']);
           if (isRefusal(key)) return key;
-          const now = context.clock.now();
-          if (body.mail_settings?.sandbox_mode?.enable === true) return onlyChecked(mails, now);
-          const sent = await sendEach(send, caller, mails, { key, now });
+          const fault = await faultIn(mails, context.clock.now(), turn);
+          if (fault !== null) return renamed(fault, NAMES);
+          if (body.mail_settings?.sandbox_mode?.enable === true)
+            return new Reply({ raw: '' }, { status: 200, contentType: '' });
+          const sent = await sendEach(send, caller, mails, key);
           if (isRefusal(sent)) return renamed(sent, NAMES);
           const id = sent.find((one) => one !== null)?.messageId ?? '';
           return new Reply({ raw: '' }, { status: 202, contentType: '', headers: { 'X-Message-Id': id } });
@@ -147,15 +150,6 @@ export function sendgrid(
   };
 }
 
-/** The sandbox of SendGrid: the request is validated, and nothing is sent. */
-function onlyChecked(mails: readonly CompatMail[], now: number): Reply | Refusal {
-  for (const { body } of mails) {
-    const parsed = parseSend(body, now);
-    if (isRefusal(parsed)) return renamed(parsed, NAMES);
-  }
-  return new Reply({ raw: '' }, { status: 200, contentType: '' });
-}
-
 function mailsOf(context: CompatContext, accountId: string, given: Mail): CompatMail[] | Refusal {
   const { sandbox_mode: _, ...settings } = given.mail_settings ?? {};
   const changed = Object.entries(settings).find(([, setting]) => setting?.enable === true);
@@ -163,12 +157,20 @@ function mailsOf(context: CompatContext, accountId: string, given: Mail): Compat
   const templateId =
     given.template_id === undefined ? undefined : templateIdOf(context.tables, accountId, given.template_id);
   if (isRefusal(templateId)) return templateId;
+  const attachments = (given.attachments ?? []).map(
+    ({ content, filename, type, content_id: id, disposition }) => ({
+      name: filename,
+      content: unwrapped(content),
+      contentType: mediaTypeOf(filename, type),
+      ...(id === undefined || disposition === 'attachment' ? {} : { contentId: id }),
+    }),
+  );
   const substitute = createSubstitution();
   const mails: CompatMail[] = [];
   for (const [index, one] of given.personalizations.entries()) {
     const body = requestOf(given, one, `personalizations[${index}]`, templateId, substitute);
     if (isRefusal(body)) return body;
-    mails.push({ stream: null, body });
+    mails.push({ stream: null, body: { ...body, attachments } });
   }
   return mails;
 }
@@ -212,14 +214,6 @@ function requestOf(
     from: sender,
     replyTo: replyTo.length === 0 ? undefined : replyTo,
     headers,
-    attachments: (given.attachments ?? []).map(
-      ({ content, filename, type, content_id: id, disposition }) => ({
-        name: filename,
-        content: unwrapped(content),
-        contentType: mediaTypeOf(filename, type),
-        ...(id === undefined || disposition === 'attachment' ? {} : { contentId: id }),
-      }),
-    ),
     templateId,
     ...(templateId === undefined ? {} : { templateVariables: one.dynamic_template_data }),
     tags: typeof categories === 'string' ? [categories] : categories,

@@ -87,21 +87,34 @@ const OF_RECIPIENTS: ReadonlySet<RefusalCode> = new Set([
 ]);
 
 /**
- * Sends the mails of one request; the results are in their order, null for a mail whose recipients are all suppressed. All
- * mails are validated before the first one is sent, alone, because what refuses it refuses mostly all: sender, template,
- * limits. Refused if no recipient is left, or when a mail is refused for another reason; the message then states how many
- * were accepted, and the idempotency key, which applies to each mail with its position, continues with the rest.
+ * Validates the mails of one request before the first one is sent; null: all are valid. Each takes a turn of the account,
+ * because all may have the same large attachments.
+ */
+export async function faultIn(
+  mails: readonly CompatMail[],
+  now: number,
+  turn: () => Promise<void>,
+): Promise<Refusal | null> {
+  for (const { body } of mails) {
+    await turn();
+    const parsed = parseSend(body, now);
+    if (isRefusal(parsed)) return parsed;
+  }
+  return null;
+}
+
+/**
+ * Sends the mails of one request, which are valid; the results are in their order, null for a mail whose recipients are all
+ * suppressed. The first one is sent alone, because what refuses it refuses mostly all: sender, template, limits. Refused if no
+ * recipient is left, or when a mail is refused for another reason; the message then states how many were accepted, and the
+ * idempotency key, which applies to each mail with its position, continues with the rest.
  */
 export async function sendEach(
   send: SendCompat,
   caller: Caller,
   mails: readonly CompatMail[],
-  { key, now }: { key: string | null; now: number },
+  key: string | null,
 ): Promise<(Sent | null)[] | Refusal> {
-  for (const { body } of mails) {
-    const parsed = parseSend(body, now);
-    if (isRefusal(parsed)) return parsed;
-  }
   const results: (Sent | Refusal)[] = [];
   const sendOne = (mail: CompatMail, index: number) =>
     send(caller, mail, key === null || mails.length === 1 ? key : `${key}#${index}`);
