@@ -163,7 +163,7 @@ function cycleRefusal(tables: Tables, accountId: string, { name, html }: Partial
 
 /**
  * The partials that html uses, with those that these use. Unknown ones are left out: the parser names their place. Refused when
- * they contain each other, are nested too deep, or have too many characters together. `within`: the partial with this html.
+ * they contain each other, are nested too deep, or are too many or too long together. `within`: the partial with this html.
  */
 function usedPartials(
   tables: Tables,
@@ -171,8 +171,9 @@ function usedPartials(
   html: string,
   within: string | null = null,
 ): LiquidPartials | Refusal {
+  if (html.length > MAX_LIQUID_SOURCE) return TOO_LONG;
   const loaded = new Map<string, string>();
-  /** How many partials are nested in one, with itself. */
+  /** How many partials are nested in one, with itself; 0: there is none with this name. */
   const depths = new Map<string, number>();
   let length = html.length;
 
@@ -180,11 +181,14 @@ function usedPartials(
     if (path.includes(name)) return htmlFault(`partials contain each other: ${[...path, name].join(' > ')}`);
     const known = depths.get(name);
     if (known !== undefined) return known;
+    if (depths.size >= MAX_PARTIALS) return htmlFault(`names more than ${MAX_PARTIALS} partials`);
     const body = tables.partials.byName(accountId, name)?.html;
-    if (body === undefined) return 0;
+    if (body === undefined) {
+      depths.set(name, 0);
+      return 0;
+    }
     length += body.length;
-    if (length > MAX_LIQUID_SOURCE)
-      return htmlFault(`must have at most ${MAX_LIQUID_SOURCE} characters with its partials`);
+    if (length > MAX_LIQUID_SOURCE) return TOO_LONG;
     loaded.set(name, body);
     const inner = deepest(body, [...path, name]);
     if (isRefusal(inner)) return inner;
@@ -212,6 +216,8 @@ function usedPartials(
 function htmlFault(message: string): Refusal {
   return refuse('TEMPLATE_SYNTAX', `html: ${message}`, { details: [{ field: 'html', message }] });
 }
+
+const TOO_LONG = htmlFault(`must have at most ${MAX_LIQUID_SOURCE} characters with its partials`);
 
 /** Content in Liquid with the partials that it uses now; other content as it is. */
 export function withPartials<Content extends TemplateContent>(

@@ -211,4 +211,12 @@ describe('the partials of a template', () => {
     const html = [0, 1, 2, 3, 4, 5, 6, 7].map((n) => `{% render "large${n}" %}`).join('');
     expect((await preview(html)).error.message).toContain('must have at most 1048576 characters');
   });
+
+  it('are looked up as often as an account can have partials', async () => {
+    const { preview } = await start();
+    const names = (count: number) =>
+      Array.from({ length: count }, (_, n) => `{% comment %}{% render "n${n}" %}{% endcomment %}`).join('');
+    expect((await preview(names(MAX_PARTIALS))).status).toBe(200);
+    expect((await preview(names(MAX_PARTIALS + 1))).error.message).toContain('names more than 200 partials');
+  });
 });
