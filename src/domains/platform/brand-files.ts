@@ -1,5 +1,5 @@
 import { SECOND } from '../../core/clock.ts';
-import { isForbidden, isPublic } from '../../dns/address-kinds.ts';
+import { isPublic } from '../../dns/address-kinds.ts';
 import {
   type ConnectorOptions,
   createConnector,
@@ -31,7 +31,7 @@ const MAX_OTHER_BYTES = 32 * 1024;
 
 /** A fetch is one GET of at most 1 MiB that ends within 5 s; the certificate must be valid for the host. */
 export function createFileFetcher(options: FileFetcherOptions): FetchFile {
-  const { mayConnect = (address) => !isForbidden(address) && isPublic(address) } = options;
+  const { mayConnect = isPublic } = options;
   const connect = createConnector({
     ...options,
     mayConnect,

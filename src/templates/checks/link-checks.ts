@@ -5,10 +5,11 @@ import { inSlices } from '../../core/concurrency/slices.ts';
 import { errorCode } from '../../core/errors.ts';
 import { createExpiringCache } from '../../core/lru.ts';
 import { createTokenBuckets } from '../../core/token-bucket.ts';
-import { isForbidden, isPublic } from '../../dns/address-kinds.ts';
+import { isPublic } from '../../dns/address-kinds.ts';
 import { type ConnectorOptions, createConnector, ForbiddenAddress } from '../../dns/connector.ts';
 import { DnsError } from '../../dns/dns-error.ts';
 import { createHttpClient, fieldOf, type HttpReply, isTimeout } from '../../dns/http-client.ts';
+import { lookupsOf } from '../../dns/resolver.ts';
 import {
   addressesInSteps,
   type Check,
@@ -88,8 +89,12 @@ interface Selection {
 /** `close` ends the checks in progress. */
 export function createLinkChecks(options: LinkCheckOptions) {
   const { monotonic, userAgent, isOwnHost, ports = PORTS } = options;
-  const { mayConnect = (address: string) => !isForbidden(address) && isPublic(address) } = options;
-  const connect = createConnector({ ...options, mayConnect, timeoutMs: REQUEST_TIMEOUT_MS });
+  const connect = createConnector({
+    ...options,
+    resolver: lookupsOf(options.resolver, 'link checks'),
+    mayConnect: options.mayConnect ?? isPublic,
+    timeoutMs: REQUEST_TIMEOUT_MS,
+  });
   const client = createHttpClient({ connect, timeoutMs: REQUEST_TIMEOUT_MS, userAgent });
   const closing = new AbortController();
   const gate = createGate(CHECKS);
