@@ -172,31 +172,34 @@ function transactionalResult(
     messageId: copies[0]?.messageId ?? '',
     from: send.fromAsGiven,
     totalRecipients: copies.length + skipped.length,
-    recipients: [
-      ...copies.map(
-        ({ recipient, messageId }) =>
-          ({
-            email: recipient.mailbox.address,
-            status,
-            role: recipient.role,
-            messageId,
-          }) as const,
-      ),
-      ...refusedRecipients(skipped),
-    ],
+    recipients: resultRecipients(copies, skipped, status),
     status,
     ...(scheduledAt === null ? {} : { scheduledAt: iso(scheduledAt) }),
   };
 }
 
-function refusedRecipients(skipped: readonly SkippedRecipient[]): RefusedRecipient[] {
-  return skipped.map(({ mailbox, role, code, reason }) => ({
-    email: mailbox.address,
-    status: 'refused',
-    role,
-    code,
-    reason,
-  }));
+function resultRecipients<Status extends string>(
+  copies: readonly Copy[],
+  skipped: readonly SkippedRecipient[],
+  status: Status,
+): (ResultRecipient<Status> | RefusedRecipient)[] {
+  return [
+    ...copies.map(({ recipient, messageId }) => ({
+      email: recipient.mailbox.address,
+      status,
+      role: recipient.role,
+      messageId,
+    })),
+    ...skipped.map(
+      ({ mailbox, role, code, reason }): RefusedRecipient => ({
+        email: mailbox.address,
+        status: 'refused',
+        role,
+        code,
+        reason,
+      }),
+    ),
+  ];
 }
 
 function marketingResult(
@@ -212,18 +215,7 @@ function marketingResult(
     status: 'queued',
     from: send.fromAsGiven,
     totalRecipients: copies.length + skipped.length,
-    recipients: [
-      ...copies.map(
-        ({ recipient, messageId }) =>
-          ({
-            email: recipient.mailbox.address,
-            status: 'queued',
-            role: recipient.role,
-            messageId,
-          }) as const,
-      ),
-      ...refusedRecipients(skipped),
-    ],
+    recipients: resultRecipients(copies, skipped, 'queued'),
   };
 }
 
