@@ -1,3 +1,5 @@
+import type { BoundId } from './rows/id-numbers.ts';
+
 /**
  * Counts that units of work add up in memory. The writer adds those of all units of a commit to their table immediately before
  * it, in the same transaction, so that a row that changes in many units is written once. The counts of a unit that is
@@ -42,5 +44,27 @@ export function createPendingCounts<Row>(merge: (row: Row, added: Row) => void):
       unit.clear();
       group.clear();
     },
+  };
+}
+
+/** Full periods of accounts in memory, of each table. */
+const MAX_REMEMBERED = 1000;
+
+/**
+ * Returns whether an account has all rows that it may have of a period, which begins at a time in epoch ms. Rows of the current
+ * periods are not deleted. `rowsOf` counts them up to `limit`.
+ */
+export function createRowLimit(
+  maxRows: number,
+  rowsOf: (period: number, account: BoundId, limit: number) => number,
+): (period: number, account: BoundId) => boolean {
+  const full = new Set<string>();
+  return (period, account) => {
+    const key = `${period} ${account}`;
+    if (full.has(key)) return true;
+    if (rowsOf(period, account, maxRows) < maxRows) return false;
+    if (full.size >= MAX_REMEMBERED) full.clear();
+    full.add(key);
+    return true;
   };
 }

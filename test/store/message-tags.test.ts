@@ -26,6 +26,8 @@ it('counts a limited number of tags in an hour', () => {
   const hour = clock.now();
   for (const tag of ['a', 'b', 'c', 'a'])
     counts.add({ hour, accountId: 'acct_one', tag, outcome: 'accepted' });
+  counts.endUnit(true);
+  counts.write();
   const count = (tag: string) => counts.sums({ hour, accountId: 'acct_one', tag })[0]?.messages;
   expect(['a', 'b', 'c'].map(count)).toEqual([2, 1, undefined]);
 });

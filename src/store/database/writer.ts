@@ -133,6 +133,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
     tables.egressCounts,
     tables.campaignCounts,
     tables.reputationCounts,
+    tables.tagCounts,
   ];
   let isInUnit = false;
   /** Of the unit that runs; null: it has none, as most. */
@@ -278,6 +279,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
       tables.egressCounts.write();
       tables.campaignCounts.write();
       tables.reputationCounts.write();
+      tables.tagCounts.write();
       commit();
       return { units, hooks, counted, ms: performance.now() - began };
     } catch (error) {

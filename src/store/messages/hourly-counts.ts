@@ -3,7 +3,7 @@ import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
 import { statements } from '../database/statements.ts';
 import type { Stream } from '../domains/domains.ts';
-import { createPendingCounts } from '../pending-counts.ts';
+import { createPendingCounts, createRowLimit } from '../pending-counts.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { createCodes, STATUS_CODES, USE_CASE_CODES } from '../rows/row-keys.ts';
 
@@ -84,8 +84,6 @@ export const OTHER_PROVIDER = 'other';
  * recipient domains are chosen by callers, and must not fill the table.
  */
 const MAX_ROWS_PER_HOUR = 500;
-/** Full hours of accounts in memory. */
-const MAX_REMEMBERED = 1000;
 /** The number up to which the deferred messages of one account are counted. */
 export const MAX_DEFERRED = 1_000_000;
 
@@ -119,8 +117,11 @@ export function hourlyCountTable(db: Database, maxRowsPerHour = MAX_ROWS_PER_HOU
   const insert = sql.run<[StoredCount]>(`
     INSERT INTO ${sql.row('hourly_counts')}
     ON CONFLICT DO UPDATE SET messages = messages + excluded.messages`);
-  const rowsOf = sql.count<[number, BoundId, number]>(
-    'SELECT count(*) FROM (SELECT 1 FROM hourly_counts WHERE hour = ? AND account = ? LIMIT +?)',
+  const isFull = createRowLimit(
+    maxRowsPerHour,
+    sql.count<[hour: number, account: BoundId, limit: number]>(
+      'SELECT count(*) FROM (SELECT 1 FROM hourly_counts WHERE hour = ? AND account = ? LIMIT +?)',
+    ),
   );
   const sums = new Map(
     [null, ...COUNT_DIMENSIONS].flatMap((dimension) =>
@@ -142,9 +143,6 @@ export function hourlyCountTable(db: Database, maxRowsPerHour = MAX_ROWS_PER_HOU
       GROUP BY name, outcome_code, class`);
   }
 
-  /** Hours and accounts that are full. */
-  const full = new Set<string>();
-
   const pending = createPendingCounts<CountedMessages>((row, added) => {
     row.messages += added.messages;
   });
@@ -162,16 +160,6 @@ export function hourlyCountTable(db: Database, maxRowsPerHour = MAX_ROWS_PER_HOU
     };
     if (increase(row)) return;
     insert(isFull(hour, row.account) ? { ...row, provider: OTHER_PROVIDER } : row);
-  }
-
-  /** Whether the account has all rows that it may have of this hour. Rows of the current hours are not deleted. */
-  function isFull(hour: number, account: BoundId): boolean {
-    const key = `${hour} ${account}`;
-    if (full.has(key)) return true;
-    if (rowsOf(hour, account, maxRowsPerHour) < maxRowsPerHour) return false;
-    if (full.size >= MAX_REMEMBERED) full.clear();
-    full.add(key);
-    return true;
   }
 
   return {

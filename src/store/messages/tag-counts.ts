@@ -1,6 +1,7 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
 import { statements } from '../database/statements.ts';
+import { createPendingCounts, createRowLimit } from '../pending-counts.ts';
 import { type BoundId, idNumbers } from '../rows/id-numbers.ts';
 import { type CountedOutcome, type HourSum, OUTCOME_CODES } from './hourly-counts.ts';
 
@@ -21,8 +22,6 @@ export const TAG_COUNT_POLICY = {
 
 /** Rows of an account and hour. Above it, further combinations are not counted: tags are chosen by callers. */
 export const MAX_TAG_ROWS_PER_HOUR = 2000;
-/** Full hours of accounts in memory. */
-const MAX_REMEMBERED = 1000;
 
 /** Where a message is counted. */
 export interface TagCount {
@@ -33,40 +32,63 @@ export interface TagCount {
   outcome: CountedOutcome;
 }
 
-/** `tag_counts`. `maxRows`: see MAX_TAG_ROWS_PER_HOUR. */
+interface StoredTagCount {
+  hour: number;
+  account: BoundId;
+  tag: string;
+  outcome_code: number;
+  messages: number;
+}
+
+interface CountedTag extends TagCount {
+  messages: number;
+}
+
+/**
+ * `tag_counts`. Counts of open units are in memory: reads return them only after the writer has called `endUnit` and `write`.
+ * `maxRows`: see MAX_TAG_ROWS_PER_HOUR.
+ */
 export function tagCountTable(db: Database, maxRows = MAX_TAG_ROWS_PER_HOUR) {
   const sql = statements(db);
   const { account } = idNumbers(db);
-  const increase = sql.changed<[number, BoundId, string, number]>(
-    'UPDATE tag_counts SET messages = messages + 1 WHERE hour = ? AND account = ? AND tag = ? AND outcome_code = ?',
-  );
-  const insert = sql.run<[number, BoundId, string, number]>(
-    'INSERT INTO tag_counts (hour, account, tag, outcome_code, messages) VALUES (?, ?, ?, ?, 1)',
-  );
-  const rowsOf = sql.count<[number, BoundId, number]>(
-    'SELECT count(*) FROM (SELECT 1 FROM tag_counts WHERE hour = ? AND account = ? LIMIT +?)',
+  const increase = sql.changed<[StoredTagCount]>(`
+    UPDATE tag_counts SET messages = messages + @messages
+    WHERE hour = @hour AND account = @account AND tag = @tag AND outcome_code = @outcome_code`);
+  const insert = sql.run<[StoredTagCount]>(`INSERT INTO ${sql.row('tag_counts')}`);
+  const isFull = createRowLimit(
+    maxRows,
+    sql.count<[hour: number, account: BoundId, limit: number]>(
+      'SELECT count(*) FROM (SELECT 1 FROM tag_counts WHERE hour = ? AND account = ? LIMIT +?)',
+    ),
   );
   const sums = sql.all<[number, BoundId, string], { outcome_code: number; messages: number }>(
     'SELECT outcome_code, messages FROM tag_counts WHERE hour = ? AND account = ? AND tag = ?',
   );
-  const full = new Set<string>();
+  const pending = createPendingCounts<CountedTag>((row, added) => {
+    row.messages += added.messages;
+  });
 
-  function isFull(hour: number, number: BoundId): boolean {
-    const key = `${hour} ${number}`;
-    if (full.has(key)) return true;
-    if (rowsOf(hour, number, maxRows) < maxRows) return false;
-    if (full.size >= MAX_REMEMBERED) full.clear();
-    full.add(key);
-    return true;
+  function store({ hour, accountId, tag, outcome, messages }: CountedTag): void {
+    const row = {
+      hour,
+      account: account.assign(accountId),
+      tag,
+      outcome_code: OUTCOME_CODES.code(outcome),
+      messages,
+    };
+    if (!increase(row) && !isFull(hour, row.account)) insert(row);
   }
 
   return {
-    /** Counts a message, in a unit of work. */
-    add: ({ hour, accountId, tag, outcome }: TagCount): void => {
-      const number = account.assign(accountId);
-      const code = OUTCOME_CODES.code(outcome);
-      if (!increase(hour, number, tag, code) && !isFull(hour, number)) insert(hour, number, tag, code);
+    /** Counts a message, in a unit of work. It is in the table when the unit is committed. */
+    add: (count: TagCount): void => pending.add(idOf(count), { ...count, messages: 1 }),
+    /** For the writer, like `write` and `discard`. */
+    endUnit: pending.endUnit,
+    /** Writes the counts of all units of the open transaction. */
+    write: (): void => {
+      for (const one of pending.take()) store(one);
     },
+    discard: pending.discard,
     /** Sums of one hour. */
     sums: ({ hour, accountId, tag }: Omit<TagCount, 'outcome'>): HourSum[] =>
       sums(hour, account.find(accountId), tag).map(({ outcome_code, messages }) => ({
@@ -76,4 +98,8 @@ export function tagCountTable(db: Database, maxRows = MAX_TAG_ROWS_PER_HOUR) {
         messages,
       })),
   };
+}
+
+function idOf({ hour, accountId, tag, outcome }: TagCount): string {
+  return `${hour} ${accountId} ${outcome} ${tag}`;
 }

@@ -3,7 +3,7 @@ import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
 import { statements } from '../database/statements.ts';
 import { OTHER_PROVIDER } from '../messages/hourly-counts.ts';
-import { createPendingCounts } from '../pending-counts.ts';
+import { createPendingCounts, createRowLimit } from '../pending-counts.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 
 /*
@@ -64,8 +64,6 @@ export const REPUTATION_COUNT_POLICY = {
  * their domain: an account can have many domains.
  */
 const MAX_ROWS_PER_DAY = 2000;
-/** Full days of accounts in memory. */
-const MAX_REMEMBERED = 1000;
 
 /** What units of work add to a counter. */
 interface PendingCount {
@@ -93,15 +91,15 @@ export function reputationCountTable(db: Database, maxRowsPerDay = MAX_ROWS_PER_
   const insert = sql.run<[StoredKey<BoundId> & StoredCounts]>(
     `INSERT INTO ${sql.row('reputation_counts')} ON CONFLICT DO NOTHING`,
   );
-  const rowsOf = sql.count<[number, BoundId, number]>(
-    'SELECT count(*) FROM (SELECT 1 FROM reputation_counts WHERE day = ? AND account = ? LIMIT +?)',
+  const isFull = createRowLimit(
+    maxRowsPerDay,
+    sql.count<[day: number, account: BoundId, limit: number]>(
+      'SELECT count(*) FROM (SELECT 1 FROM reputation_counts WHERE day = ? AND account = ? LIMIT +?)',
+    ),
   );
   const ofDay = sql.all<[number, BoundId], StoredKey<StoredId> & StoredCounts>(
     'SELECT * FROM reputation_counts WHERE day = ? AND account = ?',
   );
-  /** Days and accounts that are full. */
-  const full = new Set<string>();
-
   const pending = createPendingCounts<PendingCount>((one, added) => {
     one.count += added.count;
   });
@@ -122,16 +120,6 @@ export function reputationCountTable(db: Database, maxRowsPerDay = MAX_ROWS_PER_
     const row = isFull(day, key.account) ? { ...key, provider: OTHER_PROVIDER } : key;
     insert({ ...row, ...toStored(emptyReputationCounts()) });
     increase[counter]({ ...row, count });
-  }
-
-  /** Whether the account has all rows that it may have of this day. Rows of the current day are not deleted. */
-  function isFull(day: number, account: BoundId): boolean {
-    const key = `${day} ${account}`;
-    if (full.has(key)) return true;
-    if (rowsOf(day, account, maxRowsPerDay) < maxRowsPerDay) return false;
-    if (full.size >= MAX_REMEMBERED) full.clear();
-    full.add(key);
-    return true;
   }
 
   return {
