@@ -6,7 +6,7 @@ import { isRefusal } from '../core/refusal.ts';
 import { type ComplianceVariables, complianceVariables } from '../mail/compliance.ts';
 import { withoutMarks, withoutPersonalLinksInSteps } from '../mail/html/personal-links.ts';
 import type { LiquidPartials } from '../mail/liquid.ts';
-import { parseTemplateInSteps, renderTemplateInSteps, type TemplateKind } from '../mail/template.ts';
+import { copyOf, parseTemplateInSteps, renderTemplateInSteps, type TemplateKind } from '../mail/template.ts';
 import { MAX_RENDERED } from '../sending/render/render.ts';
 import { renderLiquidContent } from '../sending/render/render-liquid.ts';
 import type { ArchivedCampaign, ArchivedSubject } from '../store/campaigns/archived-campaigns.ts';
@@ -24,8 +24,9 @@ import { decisionOf } from './variants.ts';
 /*
  * The archive of a group: campaigns that were sent to all of its members, as a contact without values would receive them, without
  * links to pages of a recipient and without tracking. Campaigns to a segment of the group, or with exclusions, address some of the
- * members, and are not part of it; neither are cancelled ones. Of an A/B test the archive has the variant that was decided. The content of a campaign never changes once it is sent, so that
- * what was rendered stays in memory until others are shown; whether it may be shown is looked up at each request.
+ * members, and are not part of it; neither are cancelled ones. Of an A/B test the archive has the variant that was decided. The
+ * content of a campaign never changes once it is sent, so that what was rendered stays in memory until others are shown; whether
+ * it may be shown is looked up at each request.
  */
 
 export const ARCHIVE_PAGE = 20;
@@ -136,7 +137,7 @@ export function createArchive(
     const content = await contentFor(accountId, wording, variables);
     if (content === null) return '';
     const subject = withoutPause(fill(content.subject, 'subject', isLiquid(wording), variables, {})) ?? '';
-    const shown = subject.slice(0, MAX_SUBJECT).toWellFormed().trim();
+    const shown = copyOf(subject.slice(0, MAX_SUBJECT)).toWellFormed().trim();
     subjects.set(row.campaign_seq, shown);
     return shown;
   }
@@ -161,7 +162,7 @@ export function createArchive(
     if (stored === null) return null;
     const { from, fromDomain, wording } = stored;
     const variables = variablesOf(stored.variables);
-    const footer = { fromDomain, groupId, html: wording.html.slice(0, MAX_HEAD) };
+    const footer = { fromDomain, groupId, html: copyOf(wording.html.slice(0, MAX_HEAD)) };
     const service = serviceOf(accountId, from.address, footer);
     const content = await contentFor(accountId, wording, variables);
     if (content === null) return null;
@@ -219,8 +220,11 @@ export function createArchive(
       { campaign_seq: seq }: ArchivedCampaign,
     ): Promise<ArchivedMail | null> => {
       const known = rendered.get(seq);
-      if (known !== undefined && serviceOf(group.account_id, known.from, known.footer) === known.service)
-        return known.mail;
+      if (known !== undefined) {
+        // The campaign can be in the archives of several groups.
+        const footer = { ...known.footer, groupId: group.subscription_group_id };
+        if (serviceOf(group.account_id, known.from, footer) === known.service) return known.mail;
+      }
       const current = await render(group, seq);
       if (current !== null) rendered.set(seq, current);
       return current?.mail ?? null;

@@ -183,7 +183,7 @@ export function* parseTemplateInSteps(source: string, syntax: TemplateSyntax = '
 }
 
 /** A copy that shares no memory with the source: a slice keeps all of it. */
-function copyOf(slice: string): string {
+export function copyOf(slice: string): string {
   return Buffer.from(slice, 'utf16le').toString('utf16le');
 }
 
