@@ -18,7 +18,10 @@ interface EventIdentity {
   accountId: string;
   /** False: the event is about mail that is simulated. */
   livemode: boolean;
-  /** Equal to `messageId`. Both are null for an event about a recipient without a message, and absent for one of a domain, and of received mail. */
+  /**
+   * Equal to `messageId`. Both are null for an event about a recipient without a message, and absent for one of a domain, and of
+   * received mail.
+   */
   emailId?: string | null;
   messageId?: string | null;
   domainId?: string;

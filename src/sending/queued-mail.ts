@@ -21,9 +21,9 @@ export interface RetryResult {
 }
 
 /**
- * Cancels queued messages that are not being sent, retries deferred ones, and changes the time of scheduled ones. Stateless: each action is one unit of
- * work, so that it cannot overlap with a lease. Without `announce` and `obstacle` (a command) delivery runs in another
- * process.
+ * Cancels queued messages that are not being sent, retries deferred ones, and changes the time of scheduled ones. Stateless:
+ * each action is one unit of work, so that it cannot overlap with a lease. Without `announce` and `obstacle` (a command)
+ * delivery runs in another process.
  */
 export function createQueuedMail(
   { tables, writer, clock }: Pick<Context, 'tables' | 'writer' | 'clock'>,
