@@ -90,6 +90,7 @@ export function readAudience({ audience }: Pick<CampaignSend, 'audience'>): Camp
 
 /**
  * The contacts that receive a campaign through one of `groupIds`. `campaign_id` null: it does not exist yet. `now`: epoch ms.
+ * `notOf`: groups whose members are excluded.
  */
 export function selectionOf(
   tables: Tables,
@@ -97,6 +98,7 @@ export function selectionOf(
   { segmentId, excludeSegmentIds, excludeCampaignIds }: CampaignAudience,
   groupIds: readonly string[],
   now: number,
+  notOf: readonly string[] = [],
 ): Selection {
   const { account_id: accountId, campaign_id: campaignId } = send;
   const filterOf = (id: string) => {
@@ -105,12 +107,12 @@ export function selectionOf(
     if (isRefusal(segment)) throw new Error(segment.message);
     return segment.filter;
   };
-  const ofGroups = JSON.stringify({ any: groupIds.map((group) => ({ group })) });
+  const ofGroups = (ids: readonly string[]) => JSON.stringify({ any: ids.map((group) => ({ group })) });
   return {
     ...NOTHING_EXCLUDED,
     accountId,
-    filters: [ofGroups, ...(segmentId === null ? [] : [filterOf(segmentId)])],
-    excluded: excludeSegmentIds.map(filterOf),
+    filters: [ofGroups(groupIds), ...(segmentId === null ? [] : [filterOf(segmentId)])],
+    excluded: [...excludeSegmentIds.map(filterOf), ...(notOf.length === 0 ? [] : [ofGroups(notOf)])],
     excludedCampaigns: campaignId === null ? excludeCampaignIds : [...excludeCampaignIds, campaignId],
     now,
   };

@@ -35,8 +35,8 @@ async function start(contacts: number) {
     segmentId: segment.segment_id,
     recipients,
     /** Sends a campaign completely; returns its recipients in their order. */
-    sent: async (changes: Partial<CampaignRequest>) => {
-      const campaign = granted(await send(changes));
+    sent: async (changes: Partial<CampaignRequest>, options: Parameters<typeof send>[1] = {}) => {
+      const campaign = granted(await send(changes, options));
       await setup.severalRounds();
       await setup.deliverAll();
       await until(campaign.campaign_id, 'sent');
@@ -60,6 +60,17 @@ it('is sent once to each person of several groups, through the first group of th
     ...Array.from({ length: 4 }, () => groupId),
   ]);
   expect(progress).toMatchObject({ members: 9, queued: 9, skipped: { notEligible: 0 } });
+});
+
+it('of a test key is sent once to each person of several groups', async () => {
+  const { runner, groupId, second, sent } = await start(13);
+  runner.start();
+  const groups = { subscriptionGroupId: undefined, subscriptionGroupIds: [second, groupId] };
+  const { to, progress } = await sent(groups, { isSimulation: true });
+  expect(to).toEqual(named(0, 3, 6, 9, 12, 2, 4, 8, 10));
+  expect(progress).toMatchObject({ members: 9, queued: 9, livemode: false });
+  const { to: afterwards } = await sent(groups);
+  expect(afterwards).toEqual(to);
 });
 
 it('is sent to the members of a segment, without people who were sent others or are in others', async () => {

@@ -152,13 +152,14 @@ export async function startCampaigns(
     /** Creates a campaign and sends it. */
     send: async (
       changes: Partial<CampaignRequest> = {},
-      options: { allowFrom?: string[]; id?: string } = {},
+      options: { allowFrom?: string[]; isSimulation?: boolean; id?: string } = {},
     ) => {
       const sender = {
         account: account(),
         useCase: 'mk' as const,
         allowFrom: options.allowFrom ?? [],
         allowEssential: true,
+        isSimulation: options.isSimulation ?? false,
       };
       const id = options.id ?? (await setup.draft());
       const sent = await sending.send(sender, id, { ...BODY, subscriptionGroupId: groupId, ...changes });
