@@ -318,17 +318,20 @@ export function createCampaignRunner(
     prepared: PreparedContents,
     limit: number,
   ): Promise<RenderedMembers | null> {
+    const inLiquid = [...prepared].flatMap(([variant, content]) => {
+      if (isRefusal(content)) return [];
+      const { wording } = content.mail;
+      return isLiquid(wording) ? [{ variant, mail: { ...content.mail, wording } }] : [];
+    });
     const group = tables.subscriptionGroups.get(send.account_id, send.subscription_group_id);
-    if (group === null) return null;
+    if (inLiquid.length === 0 || group === null) return null;
     const { members } = nextMembers(tables, send, group.seq, selected);
     const recipients = members.filter(({ email }) => email !== null).slice(0, limit);
     const assigned = assignmentOf(send);
     let rendered: Map<number, RenderedMember> | null = null;
-    for (const [variant, content] of prepared) {
-      if (isRefusal(content) || !isLiquid(content.mail.wording)) continue;
+    for (const { variant, mail } of inLiquid) {
       const own = recipients.filter(({ seq }) => assigned(seq)?.variant === variant);
       if (own.length === 0) continue;
-      const mail = { ...content.mail, wording: content.mail.wording };
       const some = await renderMembers(parts.threads, send.account_id, mail, own);
       rendered = new Map([...(rendered ?? []), ...some]);
     }
@@ -643,10 +646,10 @@ function queueBatch(
     destinations.add(domainOf(address));
     // A campaign of a test key reached nobody: segments and exclusions do not see it.
     if (send.simulated === 1) continue;
-    // Statistics have no simulated mail.
-    const bits = isSimulated(address, parts) ? 0 : copy.bits;
+    const isCounted = !isSimulated(address, parts);
+    const bits = isCounted ? copy.bits : 0;
     tables.engagement.addOfCampaign(send.campaign_seq, member.seq, bits);
-    if (!isSimulated(address, parts)) counted++;
+    if (isCounted) counted++;
     if (bits > 0) tested.set(copy.variant, (tested.get(copy.variant) ?? 0) + 1);
   }
   for (const copier of copiers.values()) copier.finish();
@@ -1005,8 +1008,8 @@ const MAX_WITH_LANGUAGES = 1000;
 /**
  * Prepares the shared content of a campaign's copies, ahead of the units of work that store the copies. It is parsed,
  * rendered and deflated once for each variant and each language of the members, and again only when its input changes. Begins
- * with an empty cache by campaign and variant, bounded by MAX_CACHED_CHARACTERS; the content that was used least recently is dropped. `prepare`
- * works in turns of the account.
+ * with an empty cache by campaign and variant, bounded by MAX_CACHED_CHARACTERS; the content that was used least recently is
+ * dropped. `prepare` works in turns of the account.
  */
 function createCampaignContents(htmlReader: HtmlReader, threads: TemplateThreads) {
   const cache = new LRUCache<string, CampaignContent>({
