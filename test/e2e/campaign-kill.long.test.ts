@@ -1,15 +1,11 @@
 // Long: kills the daemon several times during a campaign to thousands of recipients.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ApiClient } from '../support/api-client.ts';
-import { type RunningDaemon, startDaemon } from '../support/daemon.ts';
-import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { startGroup } from '../support/group.ts';
-import { onDisk } from '../support/on-disk.ts';
+import { type Kill, type KillSetup, startKillSetup } from '../support/kill-setup.ts';
 import { LONG_PATIENCE_MS } from '../support/patience.ts';
-import { publishMailHost, SHORT_MAIL } from '../support/recipients.ts';
-import { type SinkProcess, startSinkProcess } from '../support/sink-process.ts';
-import { verifiedDomain } from '../support/verified-domain.ts';
+import { SHORT_MAIL } from '../support/recipients.ts';
 
 /*
  * The daemon is killed twice while it sends a campaign to 3,600 recipients; after each start it continues without a
@@ -24,27 +20,12 @@ const DOMAINS = ['eins.example', 'zwei.example', 'drei.example', 'vier.example']
 /** Number of messages at the sink. */
 const KILL_AT = [600, 1300];
 
-let dns: DnsServer;
-let sink: SinkProcess;
-let daemon: RunningDaemon;
+let setup: KillSetup;
 
 beforeEach(async () => {
-  dns = await startDnsServer();
-  sink = await startSinkProcess();
-  daemon = await startDaemon({
-    'dns.resolvers': [dns.address],
-    'delivery.port': sink.port,
-    'delivery.allowPrivateNetworks': true,
-    'log.level': 'warn',
-  });
-  for (const domain of DOMAINS) publishMailHost(dns, domain);
-  await verifiedDomain(daemon, dns, 'kunde.example', { useCaseId: 'mk-local' });
+  setup = await startKillSetup(DOMAINS, { useCaseId: 'mk-local' });
 });
-afterEach(async () => {
-  await daemon?.stop();
-  await sink?.stop();
-  await dns?.close();
-});
+afterEach(() => setup?.stop());
 
 /** People who leave the segment, and as many who enter it, when the first messages have arrived. */
 const MOVING = 50;
@@ -115,6 +96,7 @@ describe.each([
   ['a segment', MOVING, ofSegment],
 ])(`kill -9 during a campaign to ${MEMBERS} recipients of %s`, (_, outside, createAudience) => {
   it('skips no recipient, and repeats at most the messages in flight', async () => {
+    const { daemon, sink, messagesAtSink, kill } = setup;
     const { api } = daemon;
     const members = numbers(0, MEMBERS + outside).map((n) => ({
       email: addressOf(n),
@@ -132,26 +114,13 @@ describe.each([
     });
     expect(sent.status, sent.text).toBe(202);
 
-    await eventually('the first messages at the sink', async () => (await sink.counts()).messages > 0, {
-      ms: LONG_PATIENCE_MS,
-      everyMs: 25,
-    });
+    await messagesAtSink(1);
     await audience.move();
 
     const kills: Kill[] = [];
     for (const at of KILL_AT) {
-      await eventually(`${at} messages at the sink`, async () => (await sink.counts()).messages >= at, {
-        ms: LONG_PATIENCE_MS,
-        everyMs: 25,
-      });
-      await daemon.kill('SIGKILL');
-      // Once its connections are closed, the sink has counted everything that it accepted.
-      const counts = await eventually('the connections of the sink to be closed', async () => {
-        const now = await sink.counts();
-        return now.open === 0 ? now : null;
-      });
-      const { delivered, sending } = onDisk(daemon.dataDir);
-      kills.push({ at: counts.messages, inFlight: sending, unrecorded: counts.ids - delivered });
+      await messagesAtSink(at);
+      kills.push(await kill());
       await daemon.restart();
     }
 
@@ -169,7 +138,7 @@ describe.each([
     );
     const counts = await sink.counts();
     const seconds = (Date.now() - began) / 1000;
-    const each = (number: keyof Kill) => kills.map((kill) => kill[number]).join(' and ');
+    const each = (number: keyof Kill) => kills.map((one) => one[number]).join(' and ');
     console.log(
       `killed after ${each('at')} of ${MEMBERS} messages, with ${each('inFlight')} in flight, ` +
         `${each('unrecorded')} of them accepted by the destination: ${counts.recipients} different recipients, ` +
@@ -180,8 +149,8 @@ describe.each([
     // One message for each member; a message is sent twice only when the destination accepted it before the outcome
     // was stored.
     expect(counts.ids).toBe(MEMBERS);
-    expect(counts.duplicates).toBe(kills.reduce((sum, kill) => sum + kill.unrecorded, 0));
-    for (const kill of kills) expect(kill.unrecorded).toBeLessThanOrEqual(kill.inFlight);
+    expect(counts.duplicates).toBe(kills.reduce((sum, one) => sum + one.unrecorded, 0));
+    for (const { unrecorded, inFlight } of kills) expect(unrecorded).toBeLessThanOrEqual(inFlight);
     expect(campaign.progress).toMatchObject({
       members: MEMBERS,
       queued: MEMBERS,
@@ -195,13 +164,4 @@ describe.each([
 
 interface CampaignData {
   campaign: { status: string; progress: object };
-}
-
-interface Kill {
-  /** Number of messages at the sink. */
-  at: number;
-  /** Messages without an outcome on disk that were taken from the queue. */
-  inFlight: number;
-  /** Of those, the messages that the sink accepted. */
-  unrecorded: number;
 }

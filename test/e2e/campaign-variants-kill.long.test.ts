@@ -4,15 +4,11 @@ import { testedVariant } from '../../src/campaigns/variants.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { openDatabase } from '../../src/store/database/database.ts';
 import { createTables } from '../../src/store/tables.ts';
-import { type RunningDaemon, startDaemon } from '../support/daemon.ts';
-import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { startGroup } from '../support/group.ts';
-import { onDisk } from '../support/on-disk.ts';
+import { type KillSetup, startKillSetup } from '../support/kill-setup.ts';
 import { LONG_PATIENCE_MS } from '../support/patience.ts';
-import { publishMailHost, SHORT_MAIL } from '../support/recipients.ts';
-import { type SinkProcess, startSinkProcess } from '../support/sink-process.ts';
-import { verifiedDomain } from '../support/verified-domain.ts';
+import { SHORT_MAIL } from '../support/recipients.ts';
 
 /*
  * Half of 2,400 people receive one of two subjects. The daemon is killed while the test is sent, while it waits for its decision, and
@@ -22,27 +18,12 @@ const MEMBERS = 2400;
 const SHARE = 50;
 const DOMAINS = ['eins.example', 'zwei.example', 'drei.example', 'vier.example'];
 
-let dns: DnsServer;
-let sink: SinkProcess;
-let daemon: RunningDaemon;
+let setup: KillSetup;
 
 beforeEach(async () => {
-  dns = await startDnsServer();
-  sink = await startSinkProcess();
-  daemon = await startDaemon({
-    'dns.resolvers': [dns.address],
-    'delivery.port': sink.port,
-    'delivery.allowPrivateNetworks': true,
-    'log.level': 'warn',
-  });
-  for (const domain of DOMAINS) publishMailHost(dns, domain);
-  await verifiedDomain(daemon, dns, 'kunde.example', { useCaseId: 'mk-local' });
+  setup = await startKillSetup(DOMAINS, { useCaseId: 'mk-local' });
 });
-afterEach(async () => {
-  await daemon?.stop();
-  await sink?.stop();
-  await dns?.close();
-});
+afterEach(() => setup?.stop());
 
 interface Progress {
   members: number;
@@ -56,6 +37,7 @@ interface Progress {
 }
 
 it('gives each member one variant once, and the rest the winner, whenever the daemon is killed', async () => {
+  const { daemon, sink, messagesAtSink } = setup;
   const { api } = daemon;
   const addressOf = (n: number) => `user${n}@${DOMAINS[n % DOMAINS.length]}`;
   const members = Array.from({ length: MEMBERS }, (_, n) => ({ email: addressOf(n) }));
@@ -74,24 +56,10 @@ it('gives each member one variant once, and the rest the winner, whenever the da
   });
   expect(sent.status, sent.text).toBe(202);
   const patience = { ms: LONG_PATIENCE_MS, everyMs: 25 };
-  const messagesAtSink = (count: number) =>
-    eventually(
-      `${count} messages at the sink`,
-      async () => (await sink.counts()).messages >= count,
-      patience,
-    );
-
   /** Messages that the sink accepted and the database does not know as sent: they are sent again. */
   let unrecorded = 0;
   const kill = async () => {
-    await daemon.kill('SIGKILL');
-    // Once its connections are closed, the sink has counted everything that it accepted.
-    const counts = await eventually('the connections of the sink to be closed', async () => {
-      const now = await sink.counts();
-      return now.open === 0 ? now : null;
-    });
-    unrecorded += counts.ids - onDisk(daemon.dataDir).delivered;
-    return counts;
+    unrecorded += (await setup.kill()).unrecorded;
   };
 
   await messagesAtSink(200);

@@ -1,14 +1,10 @@
 // Long: kills the daemon while 16 senders repeat their requests.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type RunningDaemon, startDaemon } from '../support/daemon.ts';
-import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import { eventually } from '../support/eventually.ts';
+import { type Kill, type KillSetup, startKillSetup } from '../support/kill-setup.ts';
 import { faultsInEvents, readLedger } from '../support/ledger.ts';
-import { onDisk } from '../support/on-disk.ts';
-import { publishMailHost, SHORT_MAIL } from '../support/recipients.ts';
-import { type SinkProcess, startSinkProcess } from '../support/sink-process.ts';
-import { verifiedDomain } from '../support/verified-domain.ts';
+import { SHORT_MAIL } from '../support/recipients.ts';
 
 /*
  * The daemon is killed twice during 400 sends.
@@ -21,44 +17,24 @@ const SENDS = 400;
 const SENDERS = 16;
 const KILL_AT = [120, 260];
 
-let dns: DnsServer;
-let sink: SinkProcess;
-let daemon: RunningDaemon;
+let setup: KillSetup;
 
 beforeAll(async () => {
-  dns = await startDnsServer();
-  sink = await startSinkProcess({ delayMs: 5 });
-  daemon = await startDaemon({
-    'dns.resolvers': [dns.address],
-    'delivery.port': sink.port,
-    'delivery.allowPrivateNetworks': true,
-    'log.level': 'warn',
-  });
-  publishMailHost(dns, 'empfang.example');
-  await verifiedDomain(daemon, dns, 'kunde.example');
+  setup = await startKillSetup(['empfang.example'], { useCaseId: 'tx-local', delayMs: 5 });
 });
-afterAll(async () => {
-  await daemon?.stop();
-  await sink?.stop();
-  await dns?.close();
-});
+afterAll(() => setup?.stop());
 
 describe(`kill -9 during ${SENDS} sends`, () => {
   it('loses no accepted message, and repeats at most the messages in flight', async () => {
+    const { daemon, sink } = setup;
     const accepted = new Map<number, string>();
-    const kills: Kill[] = [];
+    /** `answered`: sends answered with 200. */
+    const kills: (Kill & { answered: number })[] = [];
     let restarted = Promise.resolve();
 
     const killAndRestart = async () => {
       const answered = accepted.size;
-      await daemon.kill('SIGKILL');
-      // Once its connections are closed, the sink has counted everything that it accepted.
-      const counts = await eventually('the connections of the sink to be closed', async () => {
-        const now = await sink.counts();
-        return now.open === 0 ? now : null;
-      });
-      const { delivered, sending } = onDisk(daemon.dataDir);
-      kills.push({ answered, inFlight: sending, unrecorded: counts.ids - delivered });
+      kills.push({ answered, ...(await setup.kill()) });
       await daemon.restart();
     };
 
@@ -88,7 +64,7 @@ describe(`kill -9 during ${SENDS} sends`, () => {
     const lost = [...accepted.values()].filter((messageId) => status.get(messageId) !== 'delivered');
     const counts = await sink.counts();
     const unrecorded = kills.reduce((sum, kill) => sum + kill.unrecorded, 0);
-    const each = (number: keyof Kill) => kills.map((kill) => kill[number]).join(' and ');
+    const each = (number: keyof (typeof kills)[number]) => kills.map((kill) => kill[number]).join(' and ');
     console.log(
       `killed after ${each('answered')} of ${SENDS} responses, with ${each('inFlight')} messages in flight, ` +
         `${each('unrecorded')} of them accepted by the destination: lost ${lost.length}, sent twice ${counts.duplicates}`,
@@ -121,7 +97,7 @@ async function sendUntilAnswered(number: number, restarted: () => Promise<void>)
   const mail = { ...SHORT_MAIL, from: 'a@kunde.example', to: `user${number}@empfang.example` };
   for (;;) {
     try {
-      return (await daemon.api.send(mail, { 'Idempotency-Key': key })).data.messageId;
+      return (await setup.daemon.api.send(mail, { 'Idempotency-Key': key })).data.messageId;
     } catch (error) {
       // A TypeError of fetch: no connection, or it was closed. The key makes the repetition safe.
       if (!(error instanceof TypeError)) throw error;
@@ -129,13 +105,4 @@ async function sendUntilAnswered(number: number, restarted: () => Promise<void>)
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
   }
-}
-
-interface Kill {
-  /** Number of sends answered with 200. */
-  answered: number;
-  /** Messages without an outcome on disk that were taken from the queue. */
-  inFlight: number;
-  /** Of those, the messages that the sink accepted. */
-  unrecorded: number;
 }

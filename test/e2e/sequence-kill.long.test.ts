@@ -1,14 +1,9 @@
 // Long: kills the daemon several times during a sequence of thousands of messages.
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type RunningDaemon, startDaemon } from '../support/daemon.ts';
-import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { startGroup } from '../support/group.ts';
-import { onDisk } from '../support/on-disk.ts';
+import { type KillSetup, startKillSetup } from '../support/kill-setup.ts';
 import { LONG_PATIENCE_MS } from '../support/patience.ts';
-import { publishMailHost } from '../support/recipients.ts';
-import { type SinkProcess, startSinkProcess } from '../support/sink-process.ts';
-import { verifiedDomain } from '../support/verified-domain.ts';
 
 /*
  * The daemon is killed three times while a sequence sends three messages to each of 600 people who join a group.
@@ -22,29 +17,15 @@ const DOMAINS = ['eins.example', 'zwei.example'];
 const KILL_AT = [150, 700, 1200];
 const FOOTER = '{{company_address_html}}{{unsubscribe_email_html}}';
 
-let dns: DnsServer;
-let sink: SinkProcess;
-let daemon: RunningDaemon;
+let setup: KillSetup;
 
 beforeAll(async () => {
-  dns = await startDnsServer();
-  sink = await startSinkProcess();
-  daemon = await startDaemon({
-    'dns.resolvers': [dns.address],
-    'delivery.port': sink.port,
-    'delivery.allowPrivateNetworks': true,
-    'log.level': 'warn',
-  });
-  for (const domain of DOMAINS) publishMailHost(dns, domain);
-  await verifiedDomain(daemon, dns, 'kunde.example', { useCaseId: 'mk-local' });
+  setup = await startKillSetup(DOMAINS, { useCaseId: 'mk-local' });
 });
-afterAll(async () => {
-  await daemon?.stop();
-  await sink?.stop();
-  await dns?.close();
-});
+afterAll(() => setup?.stop());
 
 it('sends each step once to each person, and repeats at most the messages in flight', async () => {
+  const { daemon, sink, messagesAtSink, kill } = setup;
   const { api } = daemon;
   const { subscriptionGroupId } = await startGroup(api, []);
   const created = await api.post<{ sequence: Sequence }>('/web-setup/sequences', {
@@ -72,17 +53,8 @@ it('sends each step once to each person, and repeats at most the messages in fli
 
   let unrecorded = 0;
   for (const at of KILL_AT) {
-    await eventually(`${at} messages at the sink`, async () => (await sink.counts()).messages >= at, {
-      ms: LONG_PATIENCE_MS,
-      everyMs: 25,
-    });
-    await daemon.kill('SIGKILL');
-    // Once its connections are closed, the sink has counted everything that it accepted.
-    const counts = await eventually('the connections of the sink to be closed', async () => {
-      const now = await sink.counts();
-      return now.open === 0 ? now : null;
-    });
-    unrecorded += counts.ids - onDisk(daemon.dataDir).delivered;
+    await messagesAtSink(at);
+    unrecorded += (await kill()).unrecorded;
     await daemon.restart();
   }
 
