@@ -48,6 +48,8 @@ const MAX_HOPS = 100;
 const MAX_HEADER_BYTES = 64 * 1024;
 const MAX_ACCOUNTS = 10_000;
 const MAX_SENDERS = 40_000;
+/** Characters of a sender that distinguish it: RFC 5321 §4.5.3.1.3 allows 256, and a command is longer. */
+const MAX_SENDER = 256;
 
 export interface ReceptionDeps {
   /** Refuses an account that stores as many bytes as it may; null: it stores fewer. */
@@ -81,7 +83,9 @@ export function createReception(
     return {
       sender: [
         networks.of(JSON.stringify([accountId, network])),
-        ...(sender === '' ? [] : [senders.of(JSON.stringify([accountId, sender.toLowerCase()]))]),
+        ...(sender === ''
+          ? []
+          : [senders.of(JSON.stringify([accountId, sender.toLowerCase().slice(0, MAX_SENDER)]))]),
       ],
       account: accounts.of(accountId),
     };
@@ -103,11 +107,8 @@ export function createReception(
 
   return {
     /** The route of an address; null: it has none. `host` in A-labels and lower case. */
-    routeOf: (local: string, host: string): MatchedRoute | null => {
-      const found = tables.inboundRoutes.matching({ local: local.toLowerCase(), host });
-      // A domain that is not verified must not take the mail of another account's.
-      return found.find(({ domain_status: status }) => maySend(status)) ?? found[0] ?? null;
-    },
+    routeOf: (local: string, host: string): MatchedRoute | null =>
+      tables.inboundRoutes.match({ local: local.toLowerCase(), host }),
     /** Whether any account receives mail at the host. */
     isInboundHost: (host: string): boolean => tables.inboundRoutes.hasHost(host) !== null,
     /** Why mail of this sender is not accepted for the route now; null: it is. Counts nothing. */

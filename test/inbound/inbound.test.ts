@@ -137,6 +137,33 @@ describe('mail for an inbound route', () => {
     expect(mx.rows().map(({ route_id }) => route_id)).toEqual([route.route_id]);
   });
 
+  it('comes to the verified domain, however many others have registered a more specific one', async () => {
+    const mx = await startInboundMx({ parses: false });
+    const own = await mx.route('support@in.example.com');
+    const now = mx.clock.now();
+    for (let n = 0; n < 12; n++) {
+      const [accountId, domainId] = [`acct_other${n}`, `domain_other${n}`];
+      insertAccount(mx.tables, accountId, now);
+      insertDomain(
+        mx.tables,
+        { account_id: accountId, domain_id: domainId, name: 'in.example.com', status: 'PENDING' },
+        now,
+      );
+      for (const match of ['*@in.example.com', 'support@in.example.com'])
+        await mx.inbound.routes.create(accountId, {
+          name: match,
+          match,
+          domainId,
+          action: 'store',
+          spamPolicy: 'mark',
+          isActive: true,
+        });
+    }
+    const client = await mx.client();
+    expect(await client.mail('grace@example.net', 'support@in.example.com', MAIL)).toMatch(/^250/);
+    expect(mx.rows().map(({ route_id }) => route_id)).toEqual([own.route_id]);
+  });
+
   it('names the message of the account that it answers', async () => {
     const mx = await startInboundMx();
     await mx.route('support@in.example.com');

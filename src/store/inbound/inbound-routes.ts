@@ -36,9 +36,6 @@ export interface MatchedRoute
   account_status: 'active' | 'disabled';
 }
 
-/** Routes that are read for one address: those of accounts with domains of the same name. */
-const MAX_MATCHES = 20;
-
 /** `inbound_routes`; those of a recipient are read by the index `inbound_routes_by_host`. */
 export function inboundRouteTable(db: Database) {
   const sql = statements(db);
@@ -65,13 +62,16 @@ export function inboundRouteTable(db: Database) {
     hasHost: sql.value<[host: string], 1>(
       'SELECT 1 FROM inbound_routes WHERE host = ? AND is_active = 1 LIMIT 1',
     ),
-    /** The active routes of an address, of the domain with the longest name first, and its own before `*`. */
-    matching: sql.all<[{ host: string; local: string }], MatchedRoute>(`
+    /**
+     * The active route of an address: that of a domain that may send before others, of the domain with the longest name, and its
+     * own before `*`. A domain that is not verified does not take the mail of another account's.
+     */
+    match: sql.get<[{ host: string; local: string }], MatchedRoute>(`
       SELECT r.route_id, r.account_id, r.local, r.webhook_id, r.spam_policy, d.status AS domain_status, a.status AS account_status
       FROM inbound_routes r INDEXED BY inbound_routes_by_host
         JOIN domains d ON d.domain_id = r.domain_id JOIN accounts a ON a.account_id = r.account_id
       WHERE r.host = @host AND r.local IN (@local, '*') AND r.is_active = 1
-      ORDER BY length(d.name) DESC, r.local = '*', r.seq LIMIT ${MAX_MATCHES}`),
+      ORDER BY d.status IN ('SUCCESS', 'TEMPORARY_FAILURE') DESC, length(d.name) DESC, r.local = '*', r.seq LIMIT 1`),
     /** The hosts of the active routes of a domain, in order. */
     hostsOf: sql.values<[domainId: string, limit: number], string>(`
       SELECT DISTINCT host FROM inbound_routes INDEXED BY inbound_routes_by_domain
