@@ -4,13 +4,12 @@ import { createDnsView } from '../dns/dns-view.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import { discoverPolicy, type Policy } from '../domains/verification/checks/dmarc-record.ts';
 import { domainOf } from '../mail/address.ts';
-import { isAligned } from '../mail/incoming/signatures.ts';
+import { isAligned, type PublicKeys } from '../mail/incoming/signatures.ts';
 import {
   type AuthenticationStatus,
   statusOf,
   type VerifiedSignatures,
 } from '../mail/incoming/verify-authentication.ts';
-import type { PublicKeys } from '../mail/incoming/verify-signatures.ts';
 
 /*
  * Whether the sender of an inbound mail is who it states to be: SPF (RFC 7208) and DMARC (RFC 9989) here, DKIM and ARC on a parser

@@ -16,35 +16,73 @@ export interface AuthenticatedAuthor {
 
 /** Signatures that are verified of one mail; senders with several keys or algorithms use two. */
 const MAX_SIGNATURES = 3;
+/** RFC 8301 §3.2. */
+export const MIN_KEY_BITS = 1024;
 /** A mail with a longer header is not verified: mailauth reads it byte by byte. */
 const MAX_HEADER_BYTES = 64 * 1024;
 /**
  * A longer signature is not verified: mailauth takes quadratic time for blanks in a tag, 5 s for 60 KB. Signatures with RSA
  * keys of 4096 bits and a long list of fields have 2 KB.
  */
-const MAX_SIGNATURE_BYTES = 8 * 1024;
+export const MAX_SIGNATURE_BYTES = 8 * 1024;
 
+/** TXT records by the domain name of the key, each record as its strings. */
+export type PublicKeys = Readonly<Record<string, readonly (readonly string[])[]>>;
+
+/** The signatures of a mail that are verified. */
 export interface SignedMail {
   /** Domain names of the public keys, lower case. */
   keyNames: string[];
-  /** The mail without the signatures that are not verified. */
-  content: Buffer;
+  /** The fields of the header without the signatures that are not verified. */
+  fields: string[];
+  bodyAt: number;
 }
 
-/** Null when the mail has no aligned signature. */
-export function readSignatures(raw: Buffer): SignedMail | null {
+/** The fields of a header as they were signed: latin1 keeps each byte as one character. Null: the header is too long. */
+export function signedFields(raw: Buffer): Pick<SignedMail, 'fields' | 'bodyAt'> | null {
   const { bodyAt } = readHeader(raw, INCOMING_LIMITS);
   if (bodyAt > MAX_HEADER_BYTES) return null;
-  // latin1 keeps each byte as one character, so that the fields stay as they were signed.
   const fields = raw
     .subarray(0, bodyAt)
     .toString('latin1')
     .split(/(?<=\n)(?![ \t])/);
-  const from = fields.filter((field) => /^from[ \t]*:/i.test(field));
+  return { fields, bodyAt };
+}
+
+/** The mail with these fields. */
+export function withFields(raw: Buffer, { fields, bodyAt }: Pick<SignedMail, 'fields' | 'bodyAt'>): Buffer {
+  return Buffer.concat([Buffer.from(fields.join(''), 'latin1'), raw.subarray(bodyAt)]);
+}
+
+/** The tags of a signature (RFC 6376 §3.2), and the lower-case name of its key; null: it does not name its key. */
+export function signatureTags(
+  field: string,
+): { tags: ReadonlyMap<string, string>; domain: string; keyName: string } | null {
+  const tags = new Map(
+    field
+      .slice(field.indexOf(':') + 1)
+      .split(';')
+      .map((tag): [string, string] => {
+        const equals = tag.indexOf('=');
+        return [tag.slice(0, equals).trim(), tag.slice(equals + 1).replaceAll(/\s+/g, '')];
+      }),
+  );
+  const domain = tags.get('d')?.toLowerCase() ?? '';
+  const selector = tags.get('s')?.toLowerCase() ?? '';
+  return domain === '' || selector === ''
+    ? null
+    : { tags, domain, keyName: `${selector}._domainkey.${domain}` };
+}
+
+/** Null when the mail has no aligned signature. */
+export function readSignatures(raw: Buffer): SignedMail | null {
+  const header = signedFields(raw);
+  if (header === null) return null;
+  const from = header.fields.filter((field) => /^from[ \t]*:/i.test(field));
   const domain = from.length === 1 ? fromDomain(from[0] ?? '') : null;
   if (domain === null) return null;
   const keyNames: string[] = [];
-  const kept = fields.filter((field) => {
+  const fields = header.fields.filter((field) => {
     // mailauth would verify an ARC chain (RFC 8617), which proves nothing about the author.
     if (/^arc-/i.test(field)) return false;
     if (!/^dkim-signature[ \t]*:/i.test(field)) return true;
@@ -52,8 +90,7 @@ export function readSignatures(raw: Buffer): SignedMail | null {
     if (name !== null) keyNames.push(name);
     return name !== null;
   });
-  if (keyNames.length === 0) return null;
-  return { keyNames, content: Buffer.concat([Buffer.from(kept.join(''), 'latin1'), raw.subarray(bodyAt)]) };
+  return keyNames.length === 0 ? null : { keyNames, fields, bodyAt: header.bodyAt };
 }
 
 /** Null when the field contains no domain, or several. The display name may repeat the address. */
@@ -67,20 +104,9 @@ function fromDomain(field: string): string | null {
 
 /** Null when the signature is not aligned with `domain`, does not cover the whole body, or is too long. */
 function keyNameOf(field: string, domain: string): string | null {
-  if (field.length > MAX_SIGNATURE_BYTES) return null;
-  const tags = new Map(
-    field
-      .slice(field.indexOf(':') + 1)
-      .split(';')
-      .map((tag): [string, string] => {
-        const equals = tag.indexOf('=');
-        return [tag.slice(0, equals).trim(), tag.slice(equals + 1).replaceAll(/\s+/g, '')];
-      }),
-  );
-  const signingDomain = tags.get('d')?.toLowerCase() ?? '';
-  const selector = tags.get('s')?.toLowerCase() ?? '';
-  if (selector === '' || signingDomain === '' || tags.has('l')) return null;
-  return isAligned(signingDomain, domain) ? `${selector}._domainkey.${signingDomain}` : null;
+  const signature = field.length > MAX_SIGNATURE_BYTES ? null : signatureTags(field);
+  if (signature === null || signature.tags.has('l')) return null;
+  return isAligned(signature.domain, domain) ? signature.keyName : null;
 }
 
 /** Whether both domains have the same organizational domain. */

@@ -1,6 +1,12 @@
-import { INCOMING_LIMITS } from './limits.ts';
-import { readHeader } from './mime.ts';
-import type { PublicKeys } from './verify-signatures.ts';
+import {
+  MAX_SIGNATURE_BYTES,
+  MIN_KEY_BITS,
+  type PublicKeys,
+  type SignedMail,
+  signatureTags,
+  signedFields,
+  withFields,
+} from './signatures.ts';
 
 /*
  * Verifies all DKIM signatures (RFC 6376) and the ARC chain (RFC 8617) of a received mail, with keys that the caller has looked
@@ -27,36 +33,27 @@ export interface VerifiedSignatures {
 const MAX_SIGNATURES = 5;
 /** Sets of an ARC chain; a longer chain is not verified. */
 const MAX_ARC_SETS = 10;
-const MAX_HEADER_BYTES = 64 * 1024;
-const MAX_SIGNATURE_BYTES = 8 * 1024;
 
-interface Selected {
-  keyNames: string[];
+interface Selected extends SignedMail {
   /** Whether the mail has an ARC chain that is verified. */
   hasChain: boolean;
-  content: Buffer;
 }
 
 const FIELD = /^(dkim-signature|arc-seal|arc-message-signature|arc-authentication-results)[ \t]*:/i;
 
-/** The mail with the signatures that are verified only; null: it has none, or its header is too long. */
+/** The signatures of a mail that are verified; null: it has none, or its header is too long. */
 function select(raw: Buffer): Selected | null {
-  const { bodyAt } = readHeader(raw, INCOMING_LIMITS);
-  if (bodyAt > MAX_HEADER_BYTES) return null;
-  // latin1 keeps each byte as one character, so that the fields stay as they were signed.
-  const fields = raw
-    .subarray(0, bodyAt)
-    .toString('latin1')
-    .split(/(?<=\n)(?![ \t])/);
+  const header = signedFields(raw);
+  if (header === null) return null;
   const kindOf = (field: string) => FIELD.exec(field)?.[1]?.toLowerCase() ?? null;
-  const chain = fields.filter((field) => kindOf(field)?.startsWith('arc-'));
+  const chain = header.fields.filter((field) => kindOf(field)?.startsWith('arc-'));
   const hasChain =
     chain.length > 0 &&
     chain.length <= 3 * MAX_ARC_SETS &&
     chain.every((field) => field.length <= MAX_SIGNATURE_BYTES);
   const keyNames = new Set<string>();
   let signatures = 0;
-  const kept = fields.filter((field) => {
+  const fields = header.fields.filter((field) => {
     const kind = kindOf(field);
     if (kind === null) return true;
     if (kind.startsWith('arc-')) {
@@ -70,9 +67,7 @@ function select(raw: Buffer): Selected | null {
     keyNames.add(name);
     return true;
   });
-  if (keyNames.size === 0) return null;
-  const content = Buffer.concat([Buffer.from(kept.join(''), 'latin1'), raw.subarray(bodyAt)]);
-  return { keyNames: [...keyNames], hasChain, content };
+  return keyNames.size === 0 ? null : { keyNames: [...keyNames], fields, bodyAt: header.bodyAt, hasChain };
 }
 
 /** Names of the DNS records with the keys of a mail's signatures, in lower case. */
@@ -80,20 +75,8 @@ export function signatureKeyNames(raw: Buffer): string[] {
   return select(raw)?.keyNames ?? [];
 }
 
-/** Null: the field does not name its key. */
 function keyNameOf(field: string): string | null {
-  const tags = new Map(
-    field
-      .slice(field.indexOf(':') + 1)
-      .split(';')
-      .map((tag): [string, string] => {
-        const equals = tag.indexOf('=');
-        return [tag.slice(0, equals).trim(), tag.slice(equals + 1).replaceAll(/\s+/g, '')];
-      }),
-  );
-  const domain = tags.get('d')?.toLowerCase() ?? '';
-  const selector = tags.get('s')?.toLowerCase() ?? '';
-  return domain === '' || selector === '' ? null : `${selector}._domainkey.${domain}`;
+  return signatureTags(field)?.keyName ?? null;
 }
 
 /**
@@ -115,8 +98,8 @@ export async function verifyAuthentication(
     const code = failed.includes(key) ? 'ETIMEOUT' : 'ENOTFOUND';
     throw Object.assign(new Error(`no key at ${name}`), { code });
   };
-  const options = { resolver, minBitLength: 1024 };
-  const verified = await dkimVerify(selected.content, {
+  const options = { resolver, minBitLength: MIN_KEY_BITS };
+  const verified = await dkimVerify(withFields(raw, selected), {
     ...options,
     rejectRsaSha1: true,
     strict: true,

@@ -1,12 +1,13 @@
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
 import { domainOf, organizationalDomain } from '../address.ts';
-import { type AuthenticatedAuthor, isAligned, readSignatures } from './signatures.ts';
-
-/** TXT records by the domain name of the key, each record as its strings. */
-export type PublicKeys = Readonly<Record<string, readonly (readonly string[])[]>>;
-
-/** RFC 8301 §3.2. */
-const MIN_KEY_BITS = 1024;
+import {
+  type AuthenticatedAuthor,
+  isAligned,
+  MIN_KEY_BITS,
+  type PublicKeys,
+  readSignatures,
+  withFields,
+} from './signatures.ts';
 
 /**
  * Verifies the aligned signatures of a mail with keys that the caller has looked up. Null when none verifies. A
@@ -19,7 +20,7 @@ export async function verifySignatures(
 ): Promise<AuthenticatedAuthor | null> {
   const signed = readSignatures(raw);
   if (signed === null) return null;
-  const { headerFrom, fromFields, results } = await dkimVerify(signed.content, {
+  const { headerFrom, fromFields, results } = await dkimVerify(withFields(raw, signed), {
     resolver: async (name) => recordsOf(keys, name),
     minBitLength: MIN_KEY_BITS,
     rejectRsaSha1: true,

@@ -4,9 +4,8 @@ import type { ReplyRule } from '../../config/reply-rules.ts';
 import type { AttachmentFile, ParsedInbound } from '../../inbound/parse-mail.ts';
 import { createRuleClassifier } from '../../mail/classify/classifier.ts';
 import { type ParsedIncoming, parseIncoming } from '../../mail/incoming/parse.ts';
-import { type AuthenticatedAuthor, readSignatures } from '../../mail/incoming/signatures.ts';
+import { type AuthenticatedAuthor, type PublicKeys, readSignatures } from '../../mail/incoming/signatures.ts';
 import type { VerifiedSignatures } from '../../mail/incoming/verify-authentication.ts';
-import type { PublicKeys } from '../../mail/incoming/verify-signatures.ts';
 import { parseSubmitted, type Submitted } from '../submission/submitted-mail.ts';
 
 /**
