@@ -113,11 +113,11 @@ interface ChoicesProps {
 function GroupChoices({ chosen, onChange }: ChoicesProps) {
   const { t, plural } = useTexts();
   const { href } = useNavigation();
-  const { data, search, onSearch } = useListed((parameters) => useOperation(GROUPS, parameters));
+  const { data, searching } = useListed((parameters) => useOperation(GROUPS, parameters));
   return (
     <Loaded data={data}>
       {({ groups, nextKey }) =>
-        groups.length === 0 && search === '' ? (
+        groups.length === 0 && !searching.isSearched ? (
           <Empty title={t('campaigns.noGroup')} icon="users-round">
             <p>{t('campaigns.noGroup.hint')}</p>
             <a class="button primary" href={href('groups')}>
@@ -136,8 +136,7 @@ function GroupChoices({ chosen, onChange }: ChoicesProps) {
               chosen,
               max: MAX_CHOICES,
               useName: useGroupName,
-              search,
-              onSearch,
+              ...searching,
               hasMore: nextKey !== undefined,
               onChange,
             }}
@@ -156,7 +155,7 @@ function useGroupName(id: string): OptionName {
 function SegmentChoices(props: ChoicesProps & { label: string; hint?: string; max: number }) {
   const { label, hint, max, chosen, onChange } = props;
   const { t } = useTexts();
-  const { data, search, onSearch } = useListed((parameters) =>
+  const { data, searching } = useListed((parameters) =>
     useOperation(SEGMENTS, { ...parameters, counts: 'false' }),
   );
   return (
@@ -171,8 +170,7 @@ function SegmentChoices(props: ChoicesProps & { label: string; hint?: string; ma
             chosen,
             max,
             useName: useSegmentName,
-            search,
-            onSearch,
+            ...searching,
             hasMore: nextKey !== undefined,
             onChange,
           }}
@@ -189,9 +187,7 @@ function useSegmentName(id: string): OptionName {
 
 function CampaignChoices({ chosen, onChange }: ChoicesProps) {
   const { t } = useTexts();
-  const { data, search, onSearch } = useListed((parameters) =>
-    useOperation('/web-setup/campaigns', parameters),
-  );
+  const { data, searching } = useListed((parameters) => useOperation('/web-setup/campaigns', parameters));
   return (
     <Loaded data={data}>
       {({ campaigns, nextKey }) => (
@@ -205,8 +201,7 @@ function CampaignChoices({ chosen, onChange }: ChoicesProps) {
             chosen,
             max: MAX_CHOICES,
             useName: useCampaignName,
-            search,
-            onSearch,
+            ...searching,
             hasMore: nextKey !== undefined,
             onChange,
           }}

@@ -56,15 +56,13 @@ function TemplateChoice({ choices, template, onChange }: Omit<ContentStepProps, 
   const { href } = useNavigation();
   const { may } = useMember();
   const { templateId } = choices;
-  const { data, search, onSearch } = useListed((parameters) =>
-    useOperation('/web-setup/templates', parameters),
-  );
+  const { data, searching } = useListed((parameters) => useOperation('/web-setup/templates', parameters));
   const option = ({ templateId: id, name }: MailTemplate) => ({ id, label: name || id });
   return (
     <Loaded data={data}>
       {({ templates, nextKey }) => {
         const usable = templates.filter(({ type }) => type !== 'transactional');
-        if (usable.length === 0 && search === '' && nextKey === undefined)
+        if (usable.length === 0 && !searching.isSearched && nextKey === undefined)
           return (
             <Empty title={t('templates.empty')} icon="file-text">
               <p>{t('campaigns.noTemplate.hint')}</p>
@@ -85,8 +83,7 @@ function TemplateChoice({ choices, template, onChange }: Omit<ContentStepProps, 
                 options: usable.map(option),
                 chosen: chosen === undefined ? null : option(chosen),
                 isDeleted: template.error?.status === 404,
-                search,
-                onSearch,
+                ...searching,
                 hasMore: nextKey !== undefined,
                 onChoose: (id) => onChange({ templateId: id }),
               }}

@@ -2,6 +2,7 @@ import { useRef, useState } from 'preact/hooks';
 import type { Data } from '../../data.ts';
 import { Field } from '../../parts/field.tsx';
 import { Icon } from '../../parts/icon/icon.tsx';
+import { useRested } from '../../parts/rested.ts';
 import { useTexts } from '../../texts.ts';
 
 interface Option {
@@ -9,16 +10,21 @@ interface Option {
   label: string;
 }
 
+interface Searching {
+  /** The text that is searched in the names of options. */
+  search: string;
+  /** Whether a text is searched, or the options are still those of one. */
+  isSearched: boolean;
+  onSearch(text: string): void;
+}
+
 /** What can be chosen in a field. */
-export interface Selectable {
+export interface Selectable extends Searching {
   options: Option[];
   /** The stored choice, which need not be among the options; null: none, or it does not exist any more. */
   chosen: Option | null;
   /** Whether the stored choice does not exist any more. */
   isDeleted: boolean;
-  /** The text that is searched in the names of options. */
-  search: string;
-  onSearch(text: string): void;
   /** Whether there are more than the options. */
   hasMore: boolean;
   onChoose(id: string): void;
@@ -33,14 +39,14 @@ interface SearchedSelectProps {
 /** A choice, with a search if there are more options than are listed. */
 export function SearchedSelect({ label, searchLabel, of }: SearchedSelectProps) {
   const { t } = useTexts();
-  const { options, chosen, isDeleted, search, onSearch, hasMore, onChoose } = of;
+  const { options, chosen, isDeleted, hasMore, onChoose } = of;
   // It remains after a choice: the position of the others does not change under the keys.
   const [hasPlaceholder] = useState(chosen === null);
   const listed =
     chosen === null || options.some(({ id }) => id === chosen.id) ? options : [chosen, ...options];
   return (
     <>
-      {(hasMore || search !== '') && <SearchField label={searchLabel} search={search} onSearch={onSearch} />}
+      {(hasMore || of.isSearched) && <SearchField label={searchLabel} of={of} />}
       <label class="field">
         {label}
         <select
@@ -67,16 +73,16 @@ export function SearchedSelect({ label, searchLabel, of }: SearchedSelectProps) 
   );
 }
 
-function SearchField(props: { label: string; search: string; onSearch: (text: string) => void }) {
+function SearchField({ label, of: { search, onSearch } }: { label: string; of: Searching }) {
   return (
     <label class="field">
-      {props.label}
+      {label}
       <input
         class="input"
         type="search"
         maxLength={200}
-        value={props.search}
-        onInput={({ currentTarget }) => props.onSearch(currentTarget.value)}
+        value={search}
+        onInput={({ currentTarget }) => onSearch(currentTarget.value)}
       />
     </label>
   );
@@ -89,7 +95,7 @@ export interface OptionName {
 }
 
 /** What several can be chosen of in a field. */
-interface SeveralSelectable extends Pick<Selectable, 'options' | 'search' | 'onSearch' | 'hasMore'> {
+interface SeveralSelectable extends Searching, Pick<Selectable, 'options' | 'hasMore'> {
   chosen: readonly string[];
   max: number;
   useName(id: string): OptionName;
@@ -109,7 +115,7 @@ interface SearchedChoicesProps {
  */
 export function SearchedChoices({ label, hint, searchLabel, of }: SearchedChoicesProps) {
   const { t } = useTexts();
-  const { options, chosen, max, useName, search, onSearch, hasMore, onChange } = of;
+  const { options, chosen, max, useName, hasMore, onChange } = of;
   const isByKeys = useRef(false);
   const [reached, setReached] = useState('');
   const add = (id: string) => {
@@ -118,7 +124,7 @@ export function SearchedChoices({ label, hint, searchLabel, of }: SearchedChoice
   };
   return (
     <>
-      {(hasMore || search !== '') && <SearchField label={searchLabel} search={search} onSearch={onSearch} />}
+      {(hasMore || of.isSearched) && <SearchField label={searchLabel} of={of} />}
       <Field label={label} {...(hint === undefined ? {} : { hint })}>
         {(control) => (
           <select
@@ -202,12 +208,16 @@ function Choice({
 /** The options of a choice whose names have a text. The last ones remain while others are read. `useSearch`: reads them. */
 export function useListed<T>(useSearch: (parameters: { limit: number; search: string }) => Data<T>): {
   data: Data<T>;
-  search: string;
-  onSearch(text: string): void;
+  searching: Searching;
 } {
   const [search, setSearch] = useState('');
-  const data = useSearch({ limit: 50, search });
-  const last = useRef(data.value);
-  if (data.value !== null) last.current = data.value;
-  return { data: { ...data, value: last.current }, search, onSearch: setSearch };
+  const rested = useRested(search);
+  const data = useSearch({ limit: 50, search: rested });
+  const last = useRef({ value: data.value, search: rested });
+  if (data.value !== null) last.current = { value: data.value, search: rested };
+  const isSearched = search !== '' || last.current.search !== '';
+  return {
+    data: { ...data, value: last.current.value },
+    searching: { search, isSearched, onSearch: setSearch },
+  };
 }

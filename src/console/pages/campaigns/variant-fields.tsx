@@ -157,9 +157,7 @@ interface TemplateOfVariantProps {
 
 function TemplateOfVariant({ templateId, onChange }: TemplateOfVariantProps) {
   const { t } = useTexts();
-  const { data, search, onSearch } = useListed((parameters) =>
-    useOperation('/web-setup/templates', parameters),
-  );
+  const { data, searching } = useListed((parameters) => useOperation('/web-setup/templates', parameters));
   return (
     <Loaded data={data}>
       {({ templates, nextKey }) => (
@@ -174,8 +172,7 @@ function TemplateOfVariant({ templateId, onChange }: TemplateOfVariantProps) {
             chosen: templateId === undefined ? [] : [templateId],
             max: 1,
             useName: useTemplateName,
-            search,
-            onSearch,
+            ...searching,
             hasMore: nextKey !== undefined,
             onChange: ([chosen]) => onChange(chosen),
           }}

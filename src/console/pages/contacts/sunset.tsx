@@ -5,6 +5,7 @@ import type { DataOf } from '../../operations.ts';
 import { Button } from '../../parts/button.tsx';
 import { FactList } from '../../parts/fact-list.tsx';
 import { Field } from '../../parts/field.tsx';
+import { useRested } from '../../parts/rested.ts';
 import { toast } from '../../parts/toast.tsx';
 import { Card, Chip, Loaded, Outcome, useAction } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
@@ -54,7 +55,7 @@ function Rule({ sunset, onSaved }: RuleProps) {
   const [rule, setRule] = useState({ months, messages, noticeDays });
   const [counted, setCounted] = useState({ months, messages });
   // Whom the values of the form would touch; the rule stays as it is.
-  const matching = useOperation(PATH, counted).value?.sunset.matching;
+  const matching = useOperation(PATH, useRested(counted)).value?.sunset.matching;
   const change = (name: NumberField, value: number) => {
     setRule((last) => ({ ...last, [name]: value }));
     if (name !== 'noticeDays' && isValid(name, value)) setCounted((last) => ({ ...last, [name]: value }));
