@@ -65,6 +65,9 @@ describe('the page of the API', () => {
     await page.getByRole('button', { name: 'Send the request' }).click();
     await page.getByText('id: ..').waitFor();
     expect(await response.count()).toBe(0);
+
+    await open.visit(window, 'reference/listWebhookDeliveries?in.webhookId=wh_1&in.status=failed', client);
+    expect(await page.getByRole('combobox', { name: /^status/ }).inputValue()).toBe('failed');
     await context.close();
   });
 

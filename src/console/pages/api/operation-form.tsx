@@ -127,10 +127,12 @@ function ParameterField({ of, value }: { of: OpenApiParameter; value: string }) 
     <label class="field">
       {name} {required ? '' : t('api.optional')}
       {choices.length > 0 ? (
-        <select class="select" {...field} defaultValue={value}>
+        <select class="select" {...field}>
           {!required && <option value="" />}
           {choices.map((choice) => (
-            <option key={choice}>{choice}</option>
+            <option key={choice} selected={choice === value}>
+              {choice}
+            </option>
           ))}
         </select>
       ) : (

@@ -115,7 +115,7 @@ function PagesForm({ pages, onSaved }: { pages: Pages; onSaved: () => void }) {
         />
         <label class="field">
           {t('settings.pages.language')}
-          <select class="input" name="language" defaultValue={pages.language ?? ''}>
+          <select class="input" name="language">
             <option value="">{nameOf('en')}</option>
             {LANGUAGES.filter((each) => each !== 'en').map((each) => (
               <option key={each} value={each} selected={each === pages.language}>
