@@ -30,6 +30,8 @@ interface ChecksProps {
   /** The variant that `rendered` is of, from 0. */
   variant: number;
   rendered: RenderedMail | null;
+  /** When its template was last changed; undefined while that is not known. */
+  changedAt: string | undefined;
   domains: readonly DataOf<'/web-setup/domains'>['domains'][number][];
   audience: Data<AudienceResponse>;
   /** The address of a step of the composer. */
@@ -37,7 +39,7 @@ interface ChecksProps {
 }
 
 /** What would go wrong, what probably is a mistake, and what to do about it; the problems first. */
-export function Checks({ choices, variant, rendered, domains, audience, step }: ChecksProps) {
+export function Checks({ choices, variant, rendered, changedAt, domains, audience, step }: ChecksProps) {
   const texts = useTexts();
   const { t } = texts;
   const { href } = useNavigation();
@@ -45,7 +47,7 @@ export function Checks({ choices, variant, rendered, domains, audience, step }: 
   const content = contentOf(choices, variant);
   const { templateId } = content;
   const names = variantNames(choices);
-  const requested = useChecksOnRequest({ ...content, from }, rendered);
+  const requested = useChecksOnRequest({ ...content, from }, rendered === null ? undefined : changedAt);
   const template =
     templateId === undefined
       ? { address: step('content'), name: t('campaigns.step.content') }
@@ -106,7 +108,7 @@ export function Checks({ choices, variant, rendered, domains, audience, step }: 
       {requested.error !== null && <Failure error={requested.error} />}
       {templateId !== undefined && (
         <div class="card-body actions">
-          <Button label={t('check.again')} isBusy={isRequesting} onClick={requested.again} />
+          <Button label={t('system.checks.again')} isBusy={isRequesting} onClick={requested.again} />
         </div>
       )}
     </Card>
@@ -141,21 +143,23 @@ const ON_REQUEST: ReadonlySet<string> = new Set([
   'spamUnavailable',
 ]);
 
-/** What the checks on request show; null: it is not known yet. They run once for the content that is shown. */
+/**
+ * What the checks on request show; null: it is not known yet. They run once for each content, for whichever contact it is shown.
+ * `changedAt`: when the template was last changed; undefined: they wait.
+ */
 function useChecksOnRequest(
   { templateId, subject, from }: Pick<Choices, 'templateId' | 'subject' | 'from'>,
-  rendered: RenderedMail | null,
+  changedAt: string | undefined,
 ) {
   const { accountId } = useMember();
   const [checks, setChecks] = useState<ContentCheck[] | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
   const [round, setRound] = useState(0);
-  const content = rendered?.preview.html;
   useEffect(() => {
-    if (templateId === undefined || content === undefined) return undefined;
-    const abort = new AbortController();
     setChecks(null);
     setError(null);
+    if (templateId === undefined || changedAt === undefined) return undefined;
+    const abort = new AbortController();
     const body = {
       templateId,
       subject: subject ?? null,
@@ -172,7 +176,7 @@ function useChecksOnRequest(
       },
     );
     return () => abort.abort();
-  }, [templateId, subject, from, content, accountId, round]);
+  }, [templateId, subject, from, changedAt, accountId, round]);
   return { checks, error, again: () => setRound((last) => last + 1) };
 }
 

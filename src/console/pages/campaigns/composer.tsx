@@ -195,6 +195,7 @@ export function Composer({ campaign, reload }: ComposerProps) {
                 choices={choices}
                 variant={variant}
                 rendered={rendered}
+                changedAt={chosen?.updatedAt}
                 domains={domains.value?.domains ?? []}
                 audience={audience}
                 step={address}
