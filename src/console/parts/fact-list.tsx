@@ -1,5 +1,7 @@
+import type { ComponentChildren } from 'preact';
+
 interface FactListProps {
-  facts: readonly (readonly [name: string, value: string])[];
+  facts: readonly (readonly [name: string, value: ComponentChildren])[];
   /** CSS class of the values. */
   valueClass?: string;
 }
@@ -9,7 +11,7 @@ export function FactList({ facts, valueClass }: FactListProps) {
   return (
     <dl class="facts">
       {facts
-        .filter(([, value]) => value !== '')
+        .filter(([, value]) => Boolean(value))
         .map(([name, value]) => (
           <div key={name}>
             <dt>{name}</dt>

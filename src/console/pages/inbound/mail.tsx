@@ -4,6 +4,7 @@ import { operate, saveExport } from '../../api.ts';
 import { useOperation } from '../../data.ts';
 import { addressOf, type DataOf } from '../../operations.ts';
 import { DeletionMenu } from '../../parts/deletion-menu.tsx';
+import { FactList } from '../../parts/fact-list.tsx';
 import { Icon } from '../../parts/icon/icon.tsx';
 import { StoredFrame } from '../../parts/preview/stored-frame.tsx';
 import { TabList } from '../../parts/tabs.tsx';
@@ -13,7 +14,7 @@ import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { AuthenticationChips } from './authentication.tsx';
-import { useRoutes } from './tabs.tsx';
+import { ROUTES } from './tabs.tsx';
 import './inbound.css';
 
 const PATH = '/web-setup/inbound/{inboundId}';
@@ -114,8 +115,8 @@ function Warnings({ of: { status, parseError, authentication, loop } }: { of: Ma
 function Facts({ of: mail }: { of: Mail }) {
   const { t, time, size } = useTexts();
   const { href } = useNavigation();
-  const { nameOf } = useRoutes();
   const { authentication, inReplyToMessageId: answered, automatic, routeId } = mail;
+  const route = useOperation(`${ROUTES}/{routeId}`, { routeId }).value?.route.name ?? routeId;
   const facts: [string, ComponentChildren][] = [
     [t('messages.sender'), mail.from],
     [t('messages.recipientColumn'), mail.to.join(', ')],
@@ -129,24 +130,15 @@ function Facts({ of: mail }: { of: Mail }) {
       answered !== null && <a href={href(`messages/${encodeURIComponent(answered)}`)}>{answered}</a>,
     ],
     [t('inbox.kind'), automatic !== null && t(`inbound.automatic.${automatic}`)],
-    [t('inbound.route'), <a href={href('inbound/routes', { route: routeId })}>{nameOf(routeId)}</a>],
+    [t('inbound.route'), <a href={href('inbound/routes', { route: routeId })}>{route}</a>],
     [t('inbox.envelopeSender'), mail.sender],
     [t('inbox.remoteAddress'), mail.remoteAddress],
-    [t('inbound.size'), size(mail.size)],
+    [t('media.size'), size(mail.size)],
   ];
   return (
     <div class="card">
       <div class="card-body">
-        <dl class="facts">
-          {facts
-            .filter(([, value]) => Boolean(value))
-            .map(([name, value]) => (
-              <div key={name}>
-                <dt>{name}</dt>
-                <dd>{value}</dd>
-              </div>
-            ))}
-        </dl>
+        <FactList facts={facts} />
       </div>
     </div>
   );
@@ -233,7 +225,7 @@ function Attachments({ of: attachments, onSave }: AttachmentsProps) {
         heads={[
           t('people.name'),
           t('inbound.type'),
-          { text: t('inbound.size'), end: true },
+          { text: t('media.size'), end: true },
           { text: t('inbound.save'), unseen: true },
         ]}
       >

@@ -27,9 +27,11 @@ export function RouteForm({ route, domains, onSaved }: RouteFormProps) {
   const { t } = useTexts();
   const { href } = useNavigation();
   const { accountId, may } = useMember();
-  const webhooks = useOperation('/web-setup/webhooks', { includeInactive: 'true' });
   const [domainId, setDomainId] = useState(route?.domainId);
   const [action, setAction] = useState(route?.action ?? 'store');
+  const webhooks = useOperation(action === 'webhook' ? '/web-setup/webhooks' : null, {
+    includeInactive: 'true',
+  });
   const { outcome, run } = useAction();
   const isReadOnly = !may(route === null ? 'createInboundRoute' : 'updateInboundRoute');
   const save = (fields: FormData) =>
@@ -192,7 +194,7 @@ export function RouteForm({ route, domains, onSaved }: RouteFormProps) {
                 <Button
                   type="submit"
                   kind="primary"
-                  label={t(route === null ? 'inbound.routes.create' : 'inbound.routes.save')}
+                  label={t(route === null ? 'groups.create' : 'me.save')}
                   isBusy={outcome?.running === true}
                 />
               </div>

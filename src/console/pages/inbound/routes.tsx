@@ -78,7 +78,7 @@ export function InboundRoutesPage() {
                   t('messages.status'),
                   t('inbound.routes.action'),
                   { text: t('messages.created'), end: true },
-                  { text: t('inbound.routes.actions'), unseen: true },
+                  { text: t('people.actions'), unseen: true },
                 ]}
               >
                 {routes.map((each) => (
@@ -103,7 +103,7 @@ export function InboundRoutesPage() {
                           actions={[
                             {
                               isDanger: true,
-                              label: t('inbound.routes.delete'),
+                              label: t('webhooks.delete'),
                               question: t('inbound.routes.delete.confirm', {
                                 name: each.name,
                                 match: each.match,
