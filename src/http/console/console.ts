@@ -64,7 +64,6 @@ export type Console = ReturnType<typeof createConsole>;
 export interface ConsoleServices {
   /** For the OpenID Connect provider. */
   resolver: Resolver;
-  /** Accepts test messages. */
   webhooks: Pick<Webhooks, 'health'>;
   mediaFiles: MediaFiles;
   /** All routes of the API. */
@@ -342,28 +341,25 @@ function imageOperation(files: MediaFiles): Operation {
     path: `${IMAGE_PATH}{file}`,
     handler: async ({ params, req, res, requestId }) => {
       const media = files.find(linkOfFileName(params['file'] ?? ''));
-      const headers = media === null ? null : { ...mediaHeaders(media), ...SHOWN_IN_FRAMES };
-      if (media !== null && headers !== null && matchesTag(req.headers['if-none-match'], headers.ETag))
+      const missing = () => refusalResponse(refuse('NOT_FOUND', 'There is no such image'), requestId);
+      if (media === null) return missing();
+      const headers = { ...mediaHeaders(media), ...SHOWN_IN_FRAMES };
+      const contentType = headers['Content-Type'];
+      if (matchesTag(req.headers['if-none-match'], headers.ETag))
         return { status: 304, contentType: '', body: '', headers };
-      if (media !== null && headers !== null && req.method === 'HEAD') {
+      if (req.method === 'HEAD') {
         const length = { 'Content-Length': String(media.size) };
-        return {
-          status: 200,
-          contentType: headers['Content-Type'],
-          body: '',
-          headers: { ...headers, ...length },
-        };
+        return { status: 200, contentType, body: '', headers: { ...headers, ...length } };
       }
-      const file = media === null ? null : await files.open(media);
-      if (file === null || headers === null)
-        return refusalResponse(refuse('NOT_FOUND', 'There is no such image'), requestId);
+      const file = await files.open(media);
+      if (file === null) return missing();
       if (file === 'busy')
         return refusalResponse(
           refuse('UNAVAILABLE', 'Too many images are being sent', { retryAfter: 1 }),
           requestId,
         );
       whenClosed(res, file.close);
-      return { status: 200, contentType: headers['Content-Type'], body: file.bytes, headers };
+      return { status: 200, contentType, body: file.bytes, headers };
     },
   };
 }

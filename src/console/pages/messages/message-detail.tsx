@@ -4,6 +4,7 @@ import { useOperation } from '../../data.ts';
 import type { DataOf } from '../../operations.ts';
 import { FactList } from '../../parts/fact-list.tsx';
 import { useReasons } from '../../parts/failure-reason.ts';
+import { fieldText } from '../../parts/field-text.ts';
 import { Icon } from '../../parts/icon/icon.tsx';
 import { localTime } from '../../parts/local-time.ts';
 import { Timeline, TimelineItem } from '../../parts/timeline.tsx';
@@ -109,10 +110,7 @@ export function MessageDetail({ messageId, list }: { messageId: string; list: st
                 </div>
               )}
               {isScheduled && may('rescheduleMessage') && (
-                <Reschedule
-                  scheduledAt={message.scheduledAt ?? ''}
-                  onMove={(time) => void reschedule(time)}
-                />
+                <Reschedule scheduledAt={message.scheduledAt ?? ''} onMove={(to) => void reschedule(to)} />
               )}
               {!isWaiting && message.useCase === 'tx' && may('resendTransactional') && (
                 <div class="actions">
@@ -149,9 +147,8 @@ function Reschedule({ scheduledAt, onMove }: { scheduledAt: string; onMove: (tim
       class="actions"
       onSubmit={(event) => {
         event.preventDefault();
-        const time = new FormData(event.currentTarget).get('time');
         // In UTC: the server may be in another time zone.
-        if (typeof time === 'string') onMove(new Date(time).toISOString());
+        onMove(new Date(fieldText(new FormData(event.currentTarget), 'time')).toISOString());
       }}
     >
       <label class="field">

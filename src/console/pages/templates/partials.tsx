@@ -63,7 +63,7 @@ export function PartialListPage() {
                 isList
                 heads={[
                   t('people.name'),
-                  { text: t('partials.size'), end: true },
+                  { text: t('media.size'), end: true },
                   { text: t('templates.updated'), end: true },
                 ]}
               >
@@ -123,7 +123,7 @@ function Editor({ partial }: { partial: Partial | null }) {
           ? operate('post', ALL, request)
           : operate('put', ONE, { ...request, parameters: { partialId: partial.partialId } }));
         saved();
-        toast(t('partials.saved', { name }));
+        toast(t('media.saved', { name }));
         if (partial === null) go(href(address(stored.partialId)), { replace: true, discard: true });
         return '';
       } catch (failure) {
@@ -143,7 +143,7 @@ function Editor({ partial }: { partial: Partial | null }) {
         if (!(failure instanceof ApiError) || failure.code !== 'PARTIAL_IN_USE') throw failure;
         throw new Error(usedBy(failure), { cause: failure });
       }
-      toast(t('partials.deleted', { name }));
+      toast(t('media.deleted', { name }));
       go(href('templates/partials'), { discard: true });
       return '';
     });

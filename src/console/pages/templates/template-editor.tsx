@@ -286,19 +286,16 @@ function Editor({ template, first }: EditorProps) {
   const chooseSource = (chosen: Partial<Pick<Draft, 'syntax' | 'format'>>) => {
     const next = { ...draft, ...chosen };
     const { mjml, html, subject, text } = next;
-    const begun = { ...next, mjml: next.format === 'mjml' && mjml === '' ? FIRST_MJML : mjml };
-    const becomesLiquid = draft.syntax === 'simple' && next.syntax === 'liquid';
-    const isBegun = begun.mjml !== mjml && next.syntax === 'liquid';
+    const isLiquid = next.syntax === 'liquid';
+    const convert = (source: string) =>
+      isLiquid && draft.syntax === 'simple' ? withLiquidDefaults(source) : source;
+    const firstMjml = isLiquid ? withLiquidDefaults(FIRST_MJML) : FIRST_MJML;
     change({
-      ...begun,
-      ...(becomesLiquid || isBegun ? { mjml: withLiquidDefaults(begun.mjml) } : {}),
-      ...(becomesLiquid
-        ? {
-            html: withLiquidDefaults(html),
-            subject: withLiquidDefaults(subject),
-            text: text === null ? null : withLiquidDefaults(text),
-          }
-        : {}),
+      ...next,
+      mjml: next.format === 'mjml' && mjml === '' ? firstMjml : convert(mjml),
+      html: convert(html),
+      subject: convert(subject),
+      text: text === null ? null : convert(text),
     });
     setRestored(restored + 1);
   };
