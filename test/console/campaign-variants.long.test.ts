@@ -7,7 +7,7 @@ import type { ApiClient } from '../support/api-client.ts';
 import { DESKTOP, startBrowser, type TestBrowser } from '../support/browser.ts';
 import { startGroup } from '../support/group.ts';
 import { type InProcess, PLATFORM, startInProcess } from '../support/in-process-daemon.ts';
-import { insertDomain } from '../support/store.ts';
+import { insertDomainOf } from '../support/store.ts';
 import { findings, type OpenConsole, openConsole } from './open-console.ts';
 
 /* A/B tests in the console: their preparation, their figures and the choice of a winner. */
@@ -25,19 +25,7 @@ const FROM = 'news@news.test';
 beforeAll(async () => {
   daemon = await startInProcess({ 'console.listen': '127.0.0.1:0' });
   client = await daemon.account('Shop');
-  const [domainGroup] = daemon.tables.domainGroups.list(client.accountId);
-  insertDomain(
-    daemon.tables,
-    {
-      account_id: client.accountId,
-      group_id: domainGroup?.group_id ?? '',
-      domain_id: 'domain_1',
-      name: 'news.test',
-      use_case: 'mk',
-      next_check_at: Date.now() + DAY,
-    },
-    Date.now(),
-  );
+  insertDomainOf(daemon, client, { domain_id: 'domain_1', name: 'news.test', use_case: 'mk' });
   const members = ['delivered', 'delivered+2'].map((name) => ({
     email: `${name}@simulator.${PLATFORM}`,
     consentMethod: 'web_form',

@@ -8,7 +8,7 @@ import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/brows
 import { eventually } from '../support/eventually.ts';
 import { startGroup } from '../support/group.ts';
 import { type InProcess, PLATFORM, startInProcess } from '../support/in-process-daemon.ts';
-import { insertDomain } from '../support/store.ts';
+import { insertDomainOf } from '../support/store.ts';
 import {
   answerQuestions,
   findings,
@@ -34,19 +34,7 @@ beforeAll(async () => {
   daemon = await startInProcess({ 'console.listen': '127.0.0.1:0' });
   client = await daemon.account('Shop');
   empty = await daemon.account('Empty');
-  const [domainGroup] = daemon.tables.domainGroups.list(client.accountId);
-  insertDomain(
-    daemon.tables,
-    {
-      account_id: client.accountId,
-      group_id: domainGroup?.group_id ?? '',
-      domain_id: 'domain_1',
-      name: 'news.test',
-      use_case: 'mk',
-      next_check_at: Date.now() + DAY,
-    },
-    Date.now(),
-  );
+  insertDomainOf(daemon, client, { domain_id: 'domain_1', name: 'news.test', use_case: 'mk' });
   const started = await startGroup(
     client,
     MEMBERS.map((email) => ({ email, firstName: 'Ann', consentMethod: 'web_form' })),
@@ -472,19 +460,7 @@ describe('Campaigns', () => {
 
   it('is sent to several groups and a segment without excluded people, and again to those who did not open', async () => {
     const own = await daemon.account('Segments');
-    const [domainGroup] = daemon.tables.domainGroups.list(own.accountId);
-    insertDomain(
-      daemon.tables,
-      {
-        account_id: own.accountId,
-        group_id: domainGroup?.group_id ?? '',
-        domain_id: 'domain_segments',
-        name: 'segments.test',
-        use_case: 'mk',
-        next_check_at: Date.now() + DAY,
-      },
-      Date.now(),
-    );
+    insertDomainOf(daemon, own, { domain_id: 'domain_segments', name: 'segments.test', use_case: 'mk' });
     const people = (names: string[], plan: string) =>
       names.map((name) => ({
         email: `${name}@simulator.${PLATFORM}`,

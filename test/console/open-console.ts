@@ -2,13 +2,12 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
-import { DAY } from '../../src/core/clock.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
 import type { MemberRole } from '../../src/store/people/people.ts';
 import type { ApiClient } from '../support/api-client.ts';
 import { DESKTOP, PHONE, type TestBrowser, type Window } from '../support/browser.ts';
 import type { InProcess } from '../support/in-process-daemon.ts';
-import { insertDomain } from '../support/store.ts';
+import { insertDomainOf } from '../support/store.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -31,20 +30,8 @@ export interface OpenConsole {
 }
 
 /** Inserts the domain shop.test of an account, `domain_1`; no check of it is due. */
-export function insertShopDomain({ tables }: InProcess, { accountId }: ApiClient): void {
-  const [group] = tables.domainGroups.list(accountId);
-  const now = Date.now();
-  insertDomain(
-    tables,
-    {
-      account_id: accountId,
-      group_id: group?.group_id ?? '',
-      domain_id: 'domain_1',
-      name: 'shop.test',
-      next_check_at: now + DAY,
-    },
-    now,
-  );
+export function insertShopDomain(daemon: InProcess, client: ApiClient): void {
+  insertDomainOf(daemon, client, { domain_id: 'domain_1', name: 'shop.test' });
 }
 
 let people = 0;

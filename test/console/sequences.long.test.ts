@@ -1,12 +1,11 @@
 // Long: opens its pages of the console on a phone and a desktop, light and dark.
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { DAY } from '../../src/core/clock.ts';
 import type { ApiClient } from '../support/api-client.ts';
 import { DESKTOP, startBrowser, type TestBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { startGroup } from '../support/group.ts';
 import { type InProcess, PLATFORM, startInProcess } from '../support/in-process-daemon.ts';
-import { insertDomain } from '../support/store.ts';
+import { insertDomainOf } from '../support/store.ts';
 import { type OpenConsole, openConsole } from './open-console.ts';
 
 let daemon: InProcess;
@@ -29,19 +28,7 @@ beforeAll(async () => {
   daemon = await startInProcess({ 'console.listen': '127.0.0.1:0' });
   client = await daemon.account('Northwind');
   empty = await daemon.account('Empty');
-  const [domainGroup] = daemon.tables.domainGroups.list(client.accountId);
-  insertDomain(
-    daemon.tables,
-    {
-      account_id: client.accountId,
-      group_id: domainGroup?.group_id ?? '',
-      domain_id: 'domain_1',
-      name: 'news.test',
-      use_case: 'mk',
-      next_check_at: Date.now() + DAY,
-    },
-    Date.now(),
-  );
+  insertDomainOf(daemon, client, { domain_id: 'domain_1', name: 'news.test', use_case: 'mk' });
   const template = async (name: string, subject: string) => {
     const { data } = await client.post<{ template: { templateId: string } }>('/web-setup/templates', {
       name,

@@ -1,12 +1,11 @@
 // Long: uploads 10,000 images.
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { DAY } from '../../src/core/clock.ts';
 import { MAX_MEDIA } from '../../src/media/media.ts';
 import type { ApiClient } from '../support/api-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { png, ZIP } from '../support/images.ts';
 import { type InProcess, PLATFORM, startInProcess } from '../support/in-process-daemon.ts';
-import { insertDomain } from '../support/store.ts';
+import { insertDomainOf } from '../support/store.ts';
 
 const MEDIA = '/web-setup/media';
 /** Uploads at the same time. */
@@ -49,18 +48,7 @@ it('10,000 uploads of one account are contained: limits, bytes, lists, other acc
 }, async () => {
   const hostile = await daemon.account('Hostile');
   const other = await daemon.account('Other');
-  const [group] = daemon.tables.domainGroups.list(other.accountId);
-  insertDomain(
-    daemon.tables,
-    {
-      account_id: other.accountId,
-      group_id: group?.group_id ?? '',
-      domain_id: 'domain_1',
-      name: 'shop.test',
-      next_check_at: Date.now() + DAY,
-    },
-    Date.now(),
-  );
+  insertDomainOf(daemon, other, { domain_id: 'domain_1', name: 'shop.test' });
   const bytesOf = (api: ApiClient) => daemon.tables.accountLimits.storedBytes(api.accountId);
   const [before, otherBefore] = [bytesOf(hostile), bytesOf(other)];
   const codes = new Map<string, number>();

@@ -65,6 +65,19 @@ export function insertDomain(tables: Tables, columns: DomainColumns, now: number
   return row;
 }
 
+/** Inserts a verified domain into the domain group of an account that the API created; no check of it is due. */
+export function insertDomainOf(
+  { tables }: { tables: Tables },
+  { accountId }: { accountId: string },
+  columns: Omit<DomainColumns, 'account_id'>,
+): void {
+  const [group] = tables.domainGroups.list(accountId);
+  if (group === undefined) throw new Error(`account ${accountId} has no domain group`);
+  const now = Date.now();
+  const own = { account_id: accountId, group_id: group.group_id, next_check_at: now + DAY };
+  insertDomain(tables, { ...own, ...columns }, now);
+}
+
 /** The id of message `number`, created at `now`. */
 export function messageIdOf(number: number, now: number): string {
   return `msg_${now}_${String(number).padStart(12, '0')}`;

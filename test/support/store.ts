@@ -17,7 +17,7 @@ import { createLocalReader } from '../../src/store/readers/reads.ts';
 import { createTables, type Tables } from '../../src/store/tables.ts';
 import { insertAccount, insertDomain, insertQueued, messageIdOf, newMessage } from './rows.ts';
 
-export { insertAccount, insertDomain } from './rows.ts';
+export { insertAccount, insertDomain, insertDomainOf } from './rows.ts';
 
 /** A directory that is removed at the end of the test. */
 export function temporaryDir(): string {

@@ -4,7 +4,7 @@ import { emailIdentifier } from '../../../src/mail/identifier.ts';
 import type { ApiClient } from '../../support/api-client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type InProcess, PLATFORM, startInProcess } from '../../support/in-process-daemon.ts';
-import { insertDomain } from '../../support/store.ts';
+import { insertDomainOf } from '../../support/store.ts';
 
 /** The event feed over HTTP: the same filters as the list of messages, also for events without a message. */
 const DELIVERED = `delivered@simulator.${PLATFORM}`;
@@ -30,19 +30,7 @@ const kinds = async (query: string) => (await feed(query)).events.map(({ event }
 beforeAll(async () => {
   daemon = await startInProcess();
   client = await daemon.account('Shop');
-  const [group] = daemon.tables.domainGroups.list(client.accountId);
-  insertDomain(
-    daemon.tables,
-    {
-      account_id: client.accountId,
-      group_id: group?.group_id ?? '',
-      use_case: 'mk',
-      domain_id: 'domain_1_mk',
-      name: 'shop.test',
-      next_check_at: Date.now() + DAY,
-    },
-    Date.now(),
-  );
+  insertDomainOf(daemon, client, { use_case: 'mk', domain_id: 'domain_1_mk', name: 'shop.test' });
   const { data: made } = await client.post<{ campaign: { campaignId: string } }>('/web-setup/campaigns', {
     name: 'Spring',
   });

@@ -3,7 +3,7 @@ import { DAY, HOUR, MINUTE, SECOND } from '../../../src/core/clock.ts';
 import type { ApiClient } from '../../support/api-client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type InProcess, PLATFORM, startInProcess } from '../../support/in-process-daemon.ts';
-import { insertDomain } from '../../support/store.ts';
+import { insertDomainOf } from '../../support/store.ts';
 
 /** Transactional mail with a time: what the caller gets and sees. Simulated recipients, so that nothing is delivered elsewhere. */
 const TO = `delivered@simulator.${PLATFORM}`;
@@ -48,19 +48,7 @@ beforeAll(async () => {
   daemon = await startInProcess();
   api = await daemon.account('A');
   other = await daemon.account('B');
-  const [group] = daemon.tables.domainGroups.list(api.accountId);
-  insertDomain(
-    daemon.tables,
-    {
-      account_id: api.accountId,
-      group_id: group?.group_id ?? '',
-      next_check_at: Date.now() + DAY,
-      domain_id: 'domain_1_tx',
-      name: 'sender.test',
-      use_case: 'tx',
-    },
-    Date.now(),
-  );
+  insertDomainOf(daemon, api, { domain_id: 'domain_1_tx', name: 'sender.test', use_case: 'tx' });
 });
 afterAll(() => daemon.stop());
 

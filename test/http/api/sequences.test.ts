@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { DAY } from '../../../src/core/clock.ts';
 import type { ApiClient } from '../../support/api-client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type InProcess, PLATFORM, startInProcess } from '../../support/in-process-daemon.ts';
-import { insertDomain } from '../../support/store.ts';
+import { insertDomainOf } from '../../support/store.ts';
 
 /* `/web-setup/sequences` and the events of contacts, over HTTP. */
 let daemon: InProcess;
@@ -32,19 +31,7 @@ interface People {
 beforeAll(async () => {
   daemon = await startInProcess();
   client = await daemon.account('Shop');
-  const [domainGroup] = daemon.tables.domainGroups.list(client.accountId);
-  insertDomain(
-    daemon.tables,
-    {
-      account_id: client.accountId,
-      group_id: domainGroup?.group_id ?? '',
-      domain_id: 'domain_1',
-      name: 'news.test',
-      use_case: 'mk',
-      next_check_at: Date.now() + DAY,
-    },
-    Date.now(),
-  );
+  insertDomainOf(daemon, client, { domain_id: 'domain_1', name: 'news.test', use_case: 'mk' });
 });
 afterAll(() => daemon.stop());
 

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { DAY } from '../../../src/core/clock.ts';
 import type { ApiClient } from '../../support/api-client.ts';
 import { type InProcess, startInProcess } from '../../support/in-process-daemon.ts';
-import { insertDomain } from '../../support/store.ts';
+import { insertDomainOf } from '../../support/store.ts';
 
 /* Sign-up forms of groups: from the form over the confirmation mail to the member. */
 let daemon: InProcess;
@@ -39,18 +38,7 @@ beforeAll(async () => {
     'public.trustedProxies': ['127.0.0.1'],
   });
   client = await daemon.account('Shop');
-  const [domainGroup] = daemon.tables.domainGroups.list(client.accountId);
-  insertDomain(
-    daemon.tables,
-    {
-      account_id: client.accountId,
-      group_id: domainGroup?.group_id ?? '',
-      domain_id: 'domain_1',
-      name: 'shop.test',
-      next_check_at: Date.now() + DAY,
-    },
-    Date.now(),
-  );
+  insertDomainOf(daemon, client, { domain_id: 'domain_1', name: 'shop.test' });
   const { data } = await client.post<{ group: Group }>(GROUPS, { name: 'News <b>', signUp: SIGN_UP });
   groupPath = `${GROUPS}/${data.group.subscriptionGroupId}`;
   form = data.group.signUpUrl ?? '';
