@@ -2,7 +2,7 @@ import { invalid, type Refusal } from '../../core/refusal.ts';
 
 /** A file that was sent, with the other fields of its form. */
 export interface SentFile {
-  /** A part of the body, without a copy. */
+  /** A part of the body, without a copy, unless it is encoded. */
   file: Buffer;
   /** Undefined: the body is the file. */
   fileName: string | undefined;
@@ -22,10 +22,7 @@ const DAMAGED = 'the form is damaged or incomplete (multipart/form-data, RFC 757
 export function fileInBody(body: Buffer, contentType: string): SentFile | Refusal {
   if (!/^\s*multipart\/form-data\s*(?:;|$)/i.test(contentType))
     return { file: body, fileName: undefined, fields: {} };
-  const [, quoted, plain] = /;\s*boundary=(?:"([^"]{1,70})"|([^\s";]{1,70}))/i.exec(contentType) ?? [];
-  const boundary = quoted ?? plain;
-  if (boundary === undefined) return invalid('file', 'the form has no boundary in its Content-Type');
-  const parts = partsOf(body, boundary);
+  const parts = partsOf(body, contentType, MAX_PARTS);
   if (typeof parts === 'string') return invalid('file', parts);
   const file = parts.find(({ name, fileName }) => name === 'file' && fileName !== undefined);
   if (file === undefined) return invalid('file', 'is missing: the form must have a file in the field "file"');
@@ -41,11 +38,17 @@ interface FormPart {
   name: string;
   /** Undefined: the part is a field. */
   fileName: string | undefined;
+  /** The media type as it was sent; '' if it was not. */
+  type: string;
+  /** A part of the body, without a copy, unless it is encoded. */
   content: Buffer;
 }
 
 /** The parts of a form (RFC 2046 §5.1.1), or why it is refused. */
-function partsOf(body: Buffer, boundary: string): FormPart[] | string {
+export function partsOf(body: Buffer, contentType: string, maxParts: number): FormPart[] | string {
+  const [, quoted, plain] = /;\s*boundary=(?:"([^"]{1,70})"|([^\s";]{1,70}))/i.exec(contentType) ?? [];
+  const boundary = quoted ?? plain;
+  if (boundary === undefined) return 'the form has no boundary in its Content-Type';
   const separator = Buffer.from(`\r\n--${boundary}`, 'latin1');
   const first = separator.subarray(2);
   const start = body.subarray(0, first.length).equals(first) ? 0 : body.indexOf(separator) + 2;
@@ -57,7 +60,7 @@ function partsOf(body: Buffer, boundary: string): FormPart[] | string {
     const next = body.toString('latin1', at, at + 2);
     if (next === '--') return parts;
     if (next !== '\r\n') return DAMAGED;
-    if (parts.length === MAX_PARTS) return `the form has more than ${MAX_PARTS} fields`;
+    if (parts.length === maxParts) return `the form has more than ${maxParts} fields`;
     const end = body.indexOf(separator, at);
     if (end === -1) return DAMAGED;
     const part = partOf(body.subarray(at, end));
@@ -71,11 +74,17 @@ function partsOf(body: Buffer, boundary: string): FormPart[] | string {
 function partOf(part: Buffer): FormPart | null {
   const end = part.subarray(0, MAX_PART_HEADER).indexOf('\r\n\r\n');
   if (end === -1) return null;
-  const [disposition] =
-    /\r\ncontent-disposition:[ \t]*form-data[ \t]*;[^\r\n]*/i.exec(part.toString('utf8', 0, end)) ?? [];
+  const header = part.toString('utf8', 0, end);
+  const [disposition] = /\r\ncontent-disposition:[ \t]*form-data[ \t]*;[^\r\n]*/i.exec(header) ?? [];
+  const [, type = ''] = /\r\ncontent-type:[ \t]*([^\r\n]*)/i.exec(header) ?? [];
   const name = parameterOf(disposition ?? '', 'name');
   if (name === undefined) return null;
-  return { name, fileName: parameterOf(disposition ?? '', 'filename'), content: part.subarray(end + 4) };
+  const fileName = parameterOf(disposition ?? '', 'filename');
+  const sent = part.subarray(end + 4);
+  // Deprecated for forms (RFC 7578 §4.7).
+  const isBase64 = /\r\ncontent-transfer-encoding:[ \t]*base64/i.test(header);
+  const content = isBase64 ? Buffer.from(sent.toString('latin1'), 'base64') : sent;
+  return { name, fileName, type: type.trim(), content };
 }
 
 /** A parameter in quotes, as browsers encode it (HTML, multipart/form-data encoding), or without them. */

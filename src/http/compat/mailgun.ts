@@ -70,7 +70,7 @@ export function mailgun(
         limit: 'send',
         file: ['multipart/form-data', 'application/x-www-form-urlencoded'],
         handle: async ({ caller, file, headers, turn }) => {
-          const form = await parseForm(file, headers['content-type'] ?? '');
+          const form = parseForm(file, headers['content-type'] ?? '');
           if (isRefusal(form)) return form;
           const mails = mailsOf(context, caller.accountId, form);
           if (isRefusal(mails)) return renamed(mails, NAMES);

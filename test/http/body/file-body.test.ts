@@ -34,6 +34,8 @@ describe('the file of a form', () => {
     expect(read(Buffer.from(`--xyz \t\r\n${FILE}\r\n--xyz-- \r\n`)).file).toHaveLength(0);
     const named = FILE.replace('a.png', '%22ü%0D%0A.png');
     expect(read(form(`${named}x`)).fileName).toBe('"ü\r\n.png');
+    const encoded = `Content-Transfer-Encoding: base64\r\n${FILE}R0lG\r\nODlh`;
+    expect(read(form(encoded)).file.toString()).toBe('GIF89a');
     expect(read(Buffer.from('GIF89a'), 'image/gif')).toMatchObject({ fileName: undefined, fields: {} });
   });
 
