@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { isPublicGroup } from '../audience/groups.ts';
+import { MINUTE } from '../core/clock.ts';
 import { inSlices, type Work, withoutPause } from '../core/concurrency/slices.ts';
 import { isRefusal } from '../core/refusal.ts';
 import { type ComplianceVariables, complianceVariables } from '../mail/compliance.ts';
@@ -135,7 +136,11 @@ export function createArchive(
     const liquid = row.liquid === null ? {} : { liquid: JSON.parse(row.liquid) as LiquidPartials };
     const wording = { subject: row.subject, html: '', text: null, ...liquid };
     const content = await contentFor(accountId, wording, variables);
-    if (content === null) return '';
+    if (content === null) {
+      // Whoever reads the list would render it again with each request.
+      subjects.set(row.campaign_seq, '', { ttl: MINUTE });
+      return '';
+    }
     const subject = withoutPause(fill(content.subject, 'subject', isLiquid(wording), variables, {})) ?? '';
     const shown = copyOf(subject.slice(0, MAX_SUBJECT)).toWellFormed().trim();
     subjects.set(row.campaign_seq, shown);

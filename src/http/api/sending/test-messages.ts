@@ -22,7 +22,7 @@ const route = routesOf({ tag: 'Templates', scope: 'setup', permissions: ['read',
 const ofCampaign = routesOf({ tag: 'Campaigns', scope: 'setup', permissions: ['read', 'send'] });
 
 const to = atMost(z.array(z.string().min(1).max(500)).min(1), MAX_TEST_RECIPIENTS).describe(
-  `Addresses of people who use the console of the account, at most ${MAX_TEST_RECIPIENTS}. They need be neither contacts nor have consent.`,
+  `Addresses of people who use the console of the account, at most ${MAX_TEST_RECIPIENTS}. They need not be contacts, and need no consent.`,
 );
 const { from, subject, html, text, syntax, templateId, templateVariables } = commonSendFields;
 
