@@ -169,6 +169,56 @@ it('continues a replay that a reload interrupted', async () => {
   await context.close();
 });
 
+it('sets a filter and headers of a webhook, and keeps headers whose values it does not know', async () => {
+  await client.post('/web-setup/webhooks', { url: 'https://gateway.test/', events: ['domain_deleted'] });
+  const stored = async () => {
+    const { data } = await client.get<{ webhooks: { name: string }[] }>('/web-setup/webhooks');
+    return data.webhooks.find(({ name }) => name === 'gateway.test');
+  };
+  const window = await open.operator(PHONE);
+  const { page, context, consoleErrors } = window;
+  await open.visit(window, 'webhooks', client);
+  await page.getByRole('link', { name: 'gateway.test' }).click();
+  const form = page.getByRole('form', { name: 'Edit the webhook' });
+  const edit = () => page.getByRole('button', { name: 'Edit the webhook' }).click();
+  const save = async () => {
+    await form.getByRole('button', { name: 'Save' }).click();
+    await form.waitFor({ state: 'detached' });
+  };
+  await edit();
+  await form.getByLabel('transactional mail').check();
+  await form.getByLabel('Only of these domains').fill('shop.test');
+  await form.getByLabel('Only with one of these tags').fill('one, two\nthree\n');
+  await form.getByLabel('Headers of the calls').fill('X-Tenant: shop\nAuthorization: Bearer a:b');
+  expect(await findings(window)).toEqual([]);
+  await save();
+  await page.getByText('transactional mail · shop.test · one, two, three').waitFor();
+  await page.getByText('X-Tenant, Authorization').waitFor();
+  const filter = { domains: ['shop.test'], streams: ['transactional'], tags: ['one, two', 'three'] };
+  const headerNames = ['X-Tenant', 'Authorization'];
+  expect(await stored()).toMatchObject({ events: ['domain_deleted'], filter, headerNames });
+
+  await edit();
+  await form.getByText('X-Tenant, Authorization are set').waitFor();
+  await form.getByLabel('transactional mail').uncheck();
+  await save();
+  expect(await stored()).toMatchObject({ filter: { tags: filter.tags }, headerNames });
+  await edit();
+  await form.getByLabel('Only of these domains').fill('');
+  await form.getByLabel('Only with one of these tags').fill('');
+  await form.getByLabel('Remove all headers').check();
+  await save();
+  await page.getByText('X-Tenant, Authorization').waitFor({ state: 'detached' });
+  expect(Object.keys((await stored()) ?? {})).not.toEqual(expect.arrayContaining(['filter']));
+  expect(Object.keys((await stored()) ?? {})).not.toEqual(expect.arrayContaining(['headerNames']));
+  await edit();
+  await form.getByLabel('Only of these domains').fill('other.test');
+  await form.getByRole('button', { name: 'Save' }).click();
+  await form.getByText('other.test is not a domain of this account').waitFor();
+  expect(consoleErrors.filter((text) => !text.includes('400'))).toEqual([]);
+  await context.close();
+});
+
 it('shows the bounce behind a suppression, and removes it', async () => {
   await client.post('/web-setup/suppressions', { email: 'ada@example.net', reason: 'hard_bounce' });
   const window = await open.operator(DESKTOP);
@@ -268,6 +318,7 @@ it('offers a viewer neither secrets nor actions', async () => {
   await page.getByRole('heading', { name: 'Deliveries' }).waitFor();
   await page.getByRole('row', { name: 'Rejected permanently' }).first().waitFor();
   expect(await page.getByText('Show the secret').count()).toBe(0);
+  expect(await page.getByRole('button', { name: 'Edit the webhook' }).count()).toBe(0);
   expect(await page.getByRole('button', { name: 'Retry now' }).count()).toBe(0);
   await open.visit(window, 'suppressions', client);
   expect(await page.getByRole('button', { name: 'Block an address' }).count()).toBe(0);

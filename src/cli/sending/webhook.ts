@@ -3,6 +3,8 @@ import { programVersion } from '../../config/version.ts';
 import { iso } from '../../core/clock.ts';
 import type { Refusal } from '../../core/refusal.ts';
 import { isEventKind } from '../../events/event-types.ts';
+import { FILTERED_STREAMS } from '../../events/webhook-filter.ts';
+import type { WebhookPatch } from '../../webhooks/input.ts';
 import { mayCallPrivateNetworks, ownPorts } from '../../webhooks/private-networks.ts';
 import { DELIVERY_STATUSES, type WebhookDelivery, type WebhookDetail } from '../../webhooks/resource.ts';
 import { createWebhookSecrets } from '../../webhooks/secrets.ts';
@@ -24,9 +26,18 @@ import {
   rowLimit,
 } from '../command.ts';
 import type { CliContext } from '../context.ts';
+import { readTextFile } from '../input-files.ts';
 import { counted, fieldLines } from '../output/table.ts';
 
 const options = [ofAccount, asJson] as const;
+const fieldOptions = [
+  option('--name <name>', 'for display (default: the host)'),
+  option('--description <text>', 'for display'),
+  option('--stream <stream>', 'only events about this mail', { choices: FILTERED_STREAMS }),
+  option('--domain <names...>', 'only events about these domains'),
+  option('--tag <tags...>', 'only events about messages with one of these tags'),
+  option('--headers-file <file>', 'file with headers for the calls, a line "Name: value" for each'),
+] as const;
 const deliveryOptions = [
   ...options,
   option('--status <status>', 'only with this status', { choices: DELIVERY_STATUSES }),
@@ -39,6 +50,7 @@ export function webhookCommand(context: CliContext): Command {
     help: `
 Examples:
   postrider webhook create https://shop.example/hooks --account acct_8f3k2m9x0q1z --event email_bounced email_complained
+  postrider webhook update webhook_1769860800000_4k2m9x7q1zab --account acct_8f3k2m9x0q1z --domain shop.example --tag order
   postrider webhook test webhook_1769860800000_4k2m9x7q1zab --account acct_8f3k2m9x0q1z
   postrider webhook deliveries webhook_1769860800000_4k2m9x7q1zab --account acct_8f3k2m9x0q1z --status failed
   postrider webhook replay webhook_1769860800000_4k2m9x7q1zab --account acct_8f3k2m9x0q1z --from 2026-02-01T00:00:00Z`,
@@ -61,14 +73,36 @@ Examples:
         description: 'Create a webhook; prints its secret',
         options: [
           ...options,
+          ...fieldOptions,
           option('--event <kinds...>', 'event types', { default: ['*'] }),
-          option('--name <name>', 'for display (default: the host)'),
-          option('--description <text>', 'for display'),
         ],
-        run: async (url, { account, event, name, description }) => {
-          const events = event.flatMap((kinds) => kinds.split(','));
+        run: async (url, { account, event, ...given }) => {
+          const fields = fieldsIn(given);
           const webhooks = await openWebhooks(context, account);
-          print(context, await webhooks.create(account, { url, events, name, description }));
+          print(context, await webhooks.create(account, { ...fields, url, events: kindsIn(event) }));
+        },
+      }),
+      createCommand(context, {
+        usage: 'update <id>',
+        description: 'Update a webhook; a filter or a file of headers replaces all that was set',
+        options: [
+          ...options,
+          ...fieldOptions,
+          option('--url <url>', 'the receiving endpoint'),
+          option('--event <kinds...>', 'event types'),
+          option('--no-filter', 'remove the filter'),
+          option('--no-headers', 'remove the headers'),
+        ],
+        run: async (id, { account, url, event, filter, headers, ...given }) => {
+          const fields = fieldsIn(given);
+          const patch = {
+            ...fields,
+            url,
+            events: event === undefined ? undefined : kindsIn(event),
+            ...(filter ? {} : { filter: null }),
+            ...(headers ? {} : { headers: null }),
+          };
+          print(context, await (await openWebhooks(context, account)).update(account, id, patch));
         },
       }),
       createCommand(context, {
@@ -169,6 +203,40 @@ const SWITCHES = [
   { verb: 'disable', isActive: false, description: 'Stop sending events to a webhook' },
 ] as const;
 
+/** Kinds of events, also separated by commas. */
+function kindsIn(given: readonly string[]): string[] {
+  return given.flatMap((kinds) => kinds.split(','));
+}
+
+/** What the options set. Values of headers come from a file: others could read those of a command line. */
+function fieldsIn({
+  name,
+  description,
+  stream,
+  domain: domains,
+  tag: tags,
+  headersFile,
+}: OptionValues<typeof fieldOptions>): Pick<WebhookPatch, 'name' | 'description' | 'filter' | 'headers'> {
+  const hasFilter = stream !== undefined || domains !== undefined || tags !== undefined;
+  return {
+    name,
+    description,
+    ...(hasFilter ? { filter: { streams: stream === undefined ? [] : [stream], domains, tags } } : {}),
+    ...(headersFile === undefined ? {} : { headers: headersIn(readTextFile('--headers-file', headersFile)) }),
+  };
+}
+
+/** A line without a colon is a name without a value, which is refused. */
+function headersIn(text: string): Record<string, string> {
+  const lines = text.split('\n').filter((line) => line.trim() !== '');
+  return Object.fromEntries(
+    lines.map((line) => {
+      const [name = '', ...value] = line.split(':');
+      return [name.trim(), value.join(':').trim()];
+    }),
+  );
+}
+
 /** The webhooks module of the command's database; the daemon notices changes. */
 async function openWebhooks(context: CliContext, account: string): Promise<Webhooks> {
   const deps = await context.open({ account });
@@ -189,11 +257,12 @@ async function openWebhooks(context: CliContext, account: string): Promise<Webho
 
 function print(context: CliContext, result: WebhookDetail | Refusal): void {
   const webhook = context.accepted(result);
-  const { createdAt, updatedAt, events, ...rest } = webhook;
+  const { createdAt, updatedAt, events, headerNames, ...rest } = webhook;
   context.show(webhook, () =>
     fieldLines({
       ...rest,
       events: events.join(', '),
+      ...(headerNames === undefined ? {} : { headers: headerNames.join(', ') }),
       createdAt: iso(createdAt),
       updatedAt: iso(updatedAt),
     }),

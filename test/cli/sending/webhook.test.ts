@@ -1,4 +1,4 @@
-import { appendFileSync } from 'node:fs';
+import { appendFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../../src/store/database/database.ts';
@@ -88,6 +88,53 @@ describe('webhook create, list, show', () => {
     const { webhookId } = await create('https://shop.example/hooks');
     const outcome = await shell.run('webhook', 'show', webhookId, '--account', 'other');
     expect(outcome).toMatchObject({ status: 1, out: '' });
+  });
+});
+
+describe('webhook update', () => {
+  it('sets and removes filter and headers, and never prints the values of headers', async () => {
+    const file = join(dirname(shell.file), 'headers');
+    writeFileSync(file, 'X-Tenant: shop\n\nAuthorization: Bearer a:b\n');
+    const made = await create('https://shop.example/hooks', '--stream', 'marketing', '--headers-file', file);
+    const filter = { streams: ['marketing'] };
+    const headerNames = ['X-Tenant', 'Authorization'];
+    expect(made).toMatchObject({ events: ['*'], filter, headerNames });
+    const { webhookId } = made;
+    const renamed = await webhook(
+      'update',
+      webhookId,
+      '--name',
+      'Shop',
+      '--event',
+      'email_sent,email_opened',
+    );
+    const events = ['email_sent', 'email_opened'];
+    expect(renamed).toMatchObject({ name: 'Shop', events, filter, headerNames });
+    const tagged = await webhook('update', webhookId, '--tag', 'a', 'b');
+    expect(tagged).toMatchObject({ filter: { tags: ['a', 'b'] }, headerNames });
+    const shown = await shell.run('webhook', 'show', webhookId, '--account', 'shop');
+    expect(shown.out).toContain('X-Tenant, Authorization');
+    expect(shown.out).not.toContain('Bearer');
+    const plain = await webhook('update', webhookId, '--no-filter', '--no-headers');
+    expect(plain).not.toHaveProperty('filter');
+    expect(plain).not.toHaveProperty('headerNames');
+  });
+
+  it.each([
+    ['a domain of nobody', ['--domain', 'other.example'], 'filter.domains[0]'],
+    ['an invalid URL', ['--url', 'shop.example'], 'url'],
+  ])('refuses %s', async (_, args, field) => {
+    const { webhookId } = await create('https://shop.example/hooks');
+    const refused = await shell.run('webhook', 'update', webhookId, '--account', 'shop', ...args);
+    expect(refused).toMatchObject({ status: 2, err: expect.stringContaining(field) });
+  });
+
+  it('refuses a line without a value in the file of headers', async () => {
+    const file = join(dirname(shell.file), 'headers');
+    writeFileSync(file, 'Authorization\n');
+    const { webhookId } = await create('https://shop.example/hooks');
+    const args = ['webhook', 'update', webhookId, '--account', 'shop', '--headers-file', file];
+    expect(await shell.run(...args)).toMatchObject({ err: expect.stringContaining('headers.Authorization') });
   });
 });
 

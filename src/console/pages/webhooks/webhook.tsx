@@ -3,7 +3,7 @@ import type { PresentedHealth } from '../../../http/console/webhook-routes.ts';
 import { operate } from '../../api.ts';
 import { useOperation } from '../../data.ts';
 import { addressOf, type BodyOf, type DataOf } from '../../operations.ts';
-import { OpenDrawer } from '../../parts/drawer.tsx';
+import { Drawer, OpenDrawer } from '../../parts/drawer.tsx';
 import { fieldChoice, fieldText } from '../../parts/field-text.ts';
 import { Icon } from '../../parts/icon/icon.tsx';
 import { localTime } from '../../parts/local-time.ts';
@@ -16,6 +16,7 @@ import { useTexts } from '../../texts.ts';
 import { DELIVERIES, Deliveries } from './deliveries.tsx';
 import { LastCall, SuccessRate, useHealth, Waiting } from './health.tsx';
 import { NewSecret } from './new-secret.tsx';
+import { WebhookForm } from './webhook-form.tsx';
 import { WebhookStatus } from './webhook-status.tsx';
 import './webhooks.css';
 
@@ -71,7 +72,7 @@ interface FactsProps {
 
 function Facts({ webhook, health }: FactsProps) {
   const { t, named, number } = useTexts();
-  const { url, events, secret, offReason } = webhook;
+  const { url, events, filter, headerNames = [], secret, offReason } = webhook;
   return (
     <>
       {offReason !== undefined && <Notice kind="bad" title={t(`webhooks.off.${offReason}`)} />}
@@ -90,6 +91,27 @@ function Facts({ webhook, health }: FactsProps) {
                   : events.map((event) => named('event', event)).join(', ')}
               </dd>
             </div>
+            {filter && (
+              <div>
+                <dt>{t('webhooks.filter')}</dt>
+                <dd>
+                  {[
+                    (filter.streams ?? []).map((stream) => t(`webhooks.filter.${stream}`)),
+                    filter.domains ?? [],
+                    filter.tags ?? [],
+                  ]
+                    .filter((values) => values.length > 0)
+                    .map((values) => values.join(', '))
+                    .join(' · ')}
+                </dd>
+              </div>
+            )}
+            {headerNames.length > 0 && (
+              <div>
+                <dt>{t('webhooks.headers')}</dt>
+                <dd>{headerNames.join(', ')}</dd>
+              </div>
+            )}
             {health !== undefined && (
               <>
                 <div>
@@ -152,6 +174,18 @@ function Actions({ webhook, onChange }: ActionsProps) {
           {t('webhooks.enable')}
         </button>
       )}
+      <Drawer title={t('webhooks.edit')} buttonClass="button" button={t('webhooks.edit.short')}>
+        {(close) => (
+          <WebhookForm
+            webhook={webhook}
+            onSaved={() => {
+              close();
+              onChange();
+              toast(t('webhooks.saved'));
+            }}
+          />
+        )}
+      </Drawer>
       <button
         type="button"
         class="button primary"

@@ -1,17 +1,15 @@
 import { useState } from 'preact/hooks';
 import type { PresentedHealth } from '../../../http/console/webhook-routes.ts';
-import { operate } from '../../api.ts';
 import { useOperation } from '../../data.ts';
-import { addressOf, type BodyOf, type DataOf } from '../../operations.ts';
-import { Button } from '../../parts/button.tsx';
+import { addressOf, type DataOf } from '../../operations.ts';
 import { CreationDrawer } from '../../parts/drawer.tsx';
-import { fieldText, filledTexts } from '../../parts/field-text.ts';
-import { Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
+import { Empty, Loaded, Page, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { LastCall, SuccessRate, useHealth } from './health.tsx';
 import { NewSecret } from './new-secret.tsx';
+import { WebhookForm } from './webhook-form.tsx';
 import { WebhookStatus } from './webhook-status.tsx';
 import './webhooks.css';
 
@@ -20,29 +18,6 @@ const ALL = { includeInactive: 'true' };
 
 type Webhook = DataOf<typeof PATH>['webhooks'][number];
 type Detail = DataOf<typeof PATH, 'post'>;
-
-const EVENTS = [
-  'email_sent',
-  'email_delivered',
-  'email_delayed',
-  'email_bounced',
-  'email_suppressed',
-  'email_rejected',
-  'email_failed',
-  'email_complained',
-  'email_opened',
-  'email_clicked',
-  'email_unsubscribed',
-  'domain_verified',
-  'domain_failing',
-  'domain_failed',
-  'campaign_paused',
-  'sending_limited',
-  'sending_resumed',
-  'erasure_requested',
-  'email_received',
-  'source_address_blocked',
-] as const satisfies BodyOf<typeof PATH, 'post'>['events'];
 
 /** The webhooks of the account. */
 export function WebhooksPage() {
@@ -129,65 +104,14 @@ function Addition({ onCreated }: { onCreated: (webhook: Detail) => void }) {
   return (
     <CreationDrawer title={t('webhooks.add')}>
       {(close) => (
-        <Creation
-          onCreated={(webhook) => {
+        <WebhookForm
+          webhook={null}
+          onSaved={(webhook) => {
             close();
             onCreated(webhook);
           }}
         />
       )}
     </CreationDrawer>
-  );
-}
-
-function Creation({ onCreated }: { onCreated: (webhook: Detail) => void }) {
-  const { t, named } = useTexts();
-  const { accountId } = useMember();
-  const { outcome, run } = useAction();
-  const create = (fields: FormData) =>
-    run(async () => {
-      const events = EVENTS.filter((event) => fields.getAll('events').includes(event));
-      const body = {
-        url: fieldText(fields, 'url'),
-        ...filledTexts(fields, 'name'),
-        events: events.length === 0 ? ['*' as const] : events,
-      };
-      onCreated(await operate('post', PATH, { account: accountId, body }));
-      return '';
-    });
-  return (
-    <form
-      aria-label={t('webhooks.add')}
-      onSubmit={(event) => {
-        event.preventDefault();
-        void create(new FormData(event.currentTarget));
-      }}
-    >
-      <label class="field">
-        {t('webhooks.url')}
-        <input class="input" name="url" type="url" required maxLength={2048} placeholder="https://" />
-      </label>
-      <label class="field">
-        {t('people.name')}
-        <input class="input" name="name" maxLength={100} />
-      </label>
-      <fieldset class="group">
-        <legend>{t('webhooks.events.choose')}</legend>
-        {EVENTS.map((event) => (
-          <label key={event} class="check">
-            <input class="tick" type="checkbox" name="events" value={event} /> {named('event', event)}
-          </label>
-        ))}
-      </fieldset>
-      <div class="actions">
-        <Button
-          type="submit"
-          kind="primary"
-          label={t('webhooks.create')}
-          isBusy={outcome?.running === true}
-        />
-      </div>
-      <Outcome of={outcome} />
-    </form>
   );
 }
