@@ -122,12 +122,16 @@ export function MessageDetail({ messageId, list }: { messageId: string; list: st
                 </div>
               )}
               <Outcome of={outcome} />
-              <h3>{t('messages.timeline')}</h3>
-              <Timeline>
-                {message.timeline.map((entry, index) => (
-                  <Entry key={`${entry.timestamp} ${index}`} entry={entry} verdict={message.reason} />
-                ))}
-              </Timeline>
+              {message.timeline.length > 0 && (
+                <>
+                  <h3>{t('messages.timeline')}</h3>
+                  <Timeline>
+                    {message.timeline.map((entry, index) => (
+                      <Entry key={`${entry.timestamp} ${index}`} entry={entry} verdict={message.reason} />
+                    ))}
+                  </Timeline>
+                </>
+              )}
               {may('getMessageContent') && <MessageContent messageId={messageId} />}
               <h3>{t('messages.details')}</h3>
               <FactList facts={facts} />
