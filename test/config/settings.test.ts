@@ -7,7 +7,7 @@ import { ConfigFault, configFrom, loadConfig, readSources, rereadSources } from 
 import { assignLive, changesBetween } from '../../src/config/reload.ts';
 import { allSettings, valueAt } from '../../src/config/settings.ts';
 import { configWarnings, listenerConflicts } from '../../src/config/warnings.ts';
-import { withSettingsTable } from './settings-table.ts';
+import { repliesPage, settingsPage } from './reference-pages.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'postrider-settings-'));
 afterAll(() => rmSync(dir, { recursive: true }));
@@ -51,9 +51,12 @@ describe('each setting', () => {
   });
 });
 
-it('docs/configuration.md has the current settings (write it with: npm run docs:config)', () => {
-  const document = readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8');
-  expect(document).toBe(withSettingsTable(document));
+it.each([
+  ['settings', settingsPage],
+  ['replies', repliesPage],
+])('docs/reference/%s.md is current (write it with: npm run docs:config)', (name, page) => {
+  const document = readFileSync(new URL(`../../docs/reference/${name}.md`, import.meta.url), 'utf8');
+  expect(document).toBe(page());
 });
 
 describe('the effective settings', () => {

@@ -1,10 +1,10 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { exampleToml } from '../../src/config/example.ts';
-import { withSettingsTable } from './settings-table.ts';
+import { repliesPage, settingsPage } from './reference-pages.ts';
 
-/* Writes what is generated from the schema of the configuration: the example file and the table of settings. */
-const example = new URL('../../config/postrider.example.toml', import.meta.url);
-const document = new URL('../../docs/configuration.md', import.meta.url);
+/* Writes what is generated from the schema of the configuration and the classifier: the example file and pages of docs/reference/. */
+const write = (path: string, text: string) => writeFileSync(new URL(`../../${path}`, import.meta.url), text);
 
-writeFileSync(example, exampleToml());
-writeFileSync(document, withSettingsTable(readFileSync(document, 'utf8')));
+write('config/postrider.example.toml', exampleToml());
+write('docs/reference/settings.md', settingsPage());
+write('docs/reference/replies.md', repliesPage());

@@ -28,7 +28,7 @@ configuration:
   match = "mailbox * under maintenance"
   meaning = "server error"
 
-"postrider replies classify" shows the effect of a rule; docs/delivery.md lists the meanings.`,
+"postrider replies classify" shows the effect of a rule; docs/reference/replies.md lists the meanings.`,
         run: async ({ limit }) => {
           const { tables } = await context.open();
           const rows = tables.unclassifiedReplies.frequent(limit).map((row) => ({
