@@ -14,7 +14,7 @@ const FULL_SIZE = 2_000_000;
 const TRANSACTIONAL_PER_DAY = 960;
 const { recipients } = readOptions({
   command: 'npm run simulate:warmup',
-  summary: `Simulates a month in which three new addresses are warmed up, and writes the chart docs/warmup.svg. Exits with 1
+  summary: `Simulates a month in which three new addresses are warmed up, and writes the chart docs/images/warmup.svg. Exits with 1
 when the schedule was exceeded or a message was lost. The full size takes about ten minutes of CPU time.`,
   options: {
     recipients: {
@@ -40,7 +40,7 @@ const month = await simulateMonth({
 const { days: _, ...totals } = month;
 console.log(totals);
 writeFileSync(
-  new URL('../../docs/warmup.svg', import.meta.url),
+  new URL('../../docs/images/warmup.svg', import.meta.url),
   chartOfMonth(
     month,
     `Warm-up of three addresses, ${recipients.toLocaleString('en')} recipients${scale === 1 ? '' : ` (limits × ${scale})`}: messages per day by provider and address`,
