@@ -75,7 +75,7 @@ const ROOT = new URL('../../', import.meta.url).pathname;
 const CHECK_PART = `found=$(env -i PATH="$PATH" POSTRIDER_HOSTNAME=mail.example.net \\
   postrider config check --config part.toml 2>&1) && exit 0
 printf '%s\\n' "$found"
-! printf '%s\\n' "$found" | grep ': error: ' | grep -qv 'does not exist' && printf '%s\\n' "$found" | grep -q 'does not exist'`;
+! printf '%s\\n' "$found" | grep ': error: ' | grep -v 'does not exist' >/dev/null && printf '%s\\n' "$found" | grep 'does not exist' >/dev/null`;
 
 /** What each reader replaces: the listeners of the documents, by free ports of this machine. */
 async function freeListeners(): Promise<Record<string, string>> {
