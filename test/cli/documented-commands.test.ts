@@ -1,13 +1,15 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { type CommandHelp, programHelp } from '../../.packaging/commands.ts';
+import { allCommands, type CommandHelp, programHelp } from '../../.packaging/commands.ts';
 
 /*
  * Commands within the text of the documents, the alerts and the unit. Those in code blocks are run by the end-to-end
  * tests; these must at least exist with their options.
  */
 const ROOT = new URL('../../', import.meta.url).pathname;
+const REFERENCE = join(ROOT, 'docs/reference/commands.md');
+const TABLE = /(?<=<!-- commands: npm run docs:commands -->\n)[\s\S]*$/;
 const FILES = [
   'README.md',
   'config/monitoring/alerts.yml',
@@ -53,6 +55,29 @@ function faultOf(words: readonly string[]): string | null {
   }
   return null;
 }
+
+/** Commands that do something themselves, with the first sentence of their help. */
+function tableOf(commands: readonly CommandHelp[]): string {
+  const rows = commands
+    .filter(({ path, usage }) => path.length > 0 && !usage.endsWith('[command]'))
+    .map(({ path, usage, description }) => {
+      const called = [...path, usage.replace('[options]', '').trim()].join(' ').trim();
+      const [purpose = ''] = description.split('\n');
+      return `| \`${called}\` | ${purpose.replaceAll('|', '\\|').replaceAll('<', '&lt;')} |`;
+    });
+  return ['', '| command | purpose |', '|---|---|', ...rows, ''].join('\n');
+}
+
+it('docs/reference/commands.md lists every command (npm run docs:commands writes the list)', () => {
+  const page = readFileSync(REFERENCE, 'utf8');
+  const table = tableOf(allCommands(program));
+  if (process.env['UPDATE_DOCS'] === '1')
+    writeFileSync(
+      REFERENCE,
+      page.replace(TABLE, () => table),
+    );
+  else expect(TABLE.exec(page)?.[0]).toBe(table);
+});
 
 describe('the commands within the text', () => {
   it.each(FILES)('of %s exist with their options', (file) => {

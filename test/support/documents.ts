@@ -26,7 +26,7 @@ export const DOCUMENTS = {
     'docs/console.md',
     'docs/troubleshooting.md',
   ],
-  'test/e2e/docs-setup.long.test.ts': ['README.md', 'docs/configuration.md'],
+  'test/e2e/docs-setup.long.test.ts': ['docs/configuration.md'],
   'test/e2e/docs-backup.long.test.ts': ['docs/backup.md'],
   'test/e2e/docs-lost-master-key.long.test.ts': ['docs/lost-master-key.md'],
   'test/e2e/docs-operations.long.test.ts': [
