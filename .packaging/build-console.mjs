@@ -20,7 +20,7 @@ const TEXT = /\.(html|js|css|svg|json)$/;
  */
 export async function buildConsole(root, output) {
   const source = join(root, 'src/console');
-  const hash = hashOf([...filesIn(source), import.meta.filename, join(import.meta.dirname, 'console-icons.mjs'), join(root, 'docs/clients.md'), join(root, 'package-lock.json')]);
+  const hash = hashOf([...filesIn(source), import.meta.filename, join(import.meta.dirname, 'console-icons.mjs'), join(root, 'docs/reference/programs.md'), join(root, 'package-lock.json')]);
   const marker = join(output, SOURCES);
   if (existsSync(marker) && readFileSync(marker, 'utf8') === hash)
     return new Map(filesIn(output).map((path) => [path, readFileSync(path)]));

@@ -13,9 +13,11 @@ const TABLE = /(?<=<!-- commands: npm run docs:commands -->\n)[\s\S]*$/;
 const FILES = [
   'README.md',
   'config/monitoring/alerts.yml',
-  ...readdirSync(join(ROOT, 'docs'))
-    .filter((name) => name.endsWith('.md'))
-    .map((name) => `docs/${name}`),
+  ...['docs', 'docs/reference'].flatMap((folder) =>
+    readdirSync(join(ROOT, folder))
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => `${folder}/${name}`),
+  ),
 ];
 
 let program: CommandHelp;

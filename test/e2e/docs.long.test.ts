@@ -30,8 +30,8 @@ const required = requirePrograms(
   'django',
   'swaks',
 );
-/** In first-message.md 1, in smtp-submission.md 2, in clients.md 7 over HTTP and 3 over SMTP. */
-const MESSAGES = 13;
+/** In first-message.md 1, in smtp-submission.md 2, in clients.md 1 over HTTP and 3 over SMTP, in programs.md 7. */
+const MESSAGES = 14;
 
 describe.skipIf(required.missing)(`the commands of the documents${required.reason}`, () => {
   const files = mkdtempSync(join(tmpdir(), 'postrider-docs-files-'));

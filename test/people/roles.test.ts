@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { PERMISSIONS, ROLE_PERMISSIONS, ROLES, rolesWith } from '../../src/people/roles.ts';
 
-const document = readFileSync(new URL('../../docs/console.md', import.meta.url), 'utf8');
+const document = readFileSync(new URL('../../docs/reference/permissions.md', import.meta.url), 'utf8');
 
 /** The cells of the table that begins with this header cell. */
 function tableOf(first: string): string[][] {
@@ -16,7 +16,7 @@ function tableOf(first: string): string[][] {
   );
 }
 
-it('docs/console.md shows the permissions of each role', () => {
+it('docs/reference/permissions.md shows the permissions of each role', () => {
   const [header = [], , ...rows] = tableOf('role');
   const shown = rows.map(([role = '', ...cells]) => [
     role,
@@ -27,7 +27,7 @@ it('docs/console.md shows the permissions of each role', () => {
   );
 });
 
-it('docs/console.md describes each permission of a role', () => {
+it('docs/reference/permissions.md describes each permission of a role', () => {
   const described = tableOf('permission')
     .slice(2)
     .map(([name]) => name);

@@ -1,5 +1,5 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type CodeBlock, codeBlocks } from './documentation.ts';
 import { DOCUMENTS } from './documents.ts';
@@ -12,9 +12,11 @@ const ROOT = new URL('../../', import.meta.url).pathname;
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 const documents = [
   'README.md',
-  ...readdirSync(join(ROOT, 'docs'))
-    .filter((name) => name.endsWith('.md'))
-    .map((name) => `docs/${name}`),
+  ...['docs', 'docs/reference'].flatMap((folder) =>
+    readdirSync(join(ROOT, folder))
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => `${folder}/${name}`),
+  ),
 ];
 const listed: readonly string[] = Object.values(DOCUMENTS).flat();
 const isRun = ({ kind }: CodeBlock) => kind !== 'not run' && kind !== 'run by';
@@ -46,6 +48,32 @@ describe('documents', () => {
     const list = read('docs/README.md');
     const listed = (document: string) => list.includes(`](${document.replace('docs/', '')})`);
     expect(documents.filter((document) => !listed(document))).toEqual(['README.md', 'docs/README.md']);
+  });
+});
+
+/** The anchors that GitHub gives the headings of a document. */
+function anchorsOf(markdown: string): string[] {
+  const headings = markdown.replaceAll(/^```[^]*?^```$/gm, '').matchAll(/^#+ (.+)$/gm);
+  return Array.from(headings, ([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{Letter}\p{Number} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
+describe('links between documents', () => {
+  const linked = [...documents, 'CHANGELOG.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md'];
+
+  it.each(linked)('of %s lead to a file and a heading that exist', (document) => {
+    const links = read(document).matchAll(/\]\(((?!https?:|mailto:)[^)\s]+)\)/g);
+    const broken = Array.from(links, ([, link = '']) => link).filter((link) => {
+      const [path = '', anchor] = link.split('#');
+      const file = path === '' ? document : join(dirname(document), path);
+      if (!existsSync(join(ROOT, file))) return true;
+      return anchor !== undefined && !anchorsOf(read(file)).includes(anchor);
+    });
+    expect(broken).toEqual([]);
   });
 });
 

@@ -8,6 +8,7 @@ export const DOCUMENTS = {
     'docs/dns-setup.md',
     'docs/smtp-submission.md',
     'docs/clients.md',
+    'docs/reference/programs.md',
     'docs/webhooks.md',
     'docs/deliverability.md',
     'docs/limits.md',

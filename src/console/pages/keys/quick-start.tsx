@@ -1,4 +1,4 @@
-import documentation from '../../../../docs/clients.md?raw';
+import documentation from '../../../../docs/reference/programs.md?raw';
 import { Card, Copy } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -63,14 +63,14 @@ export function QuickStart() {
   );
 }
 
-/** The first block of code of each language; the section about SMTP sends with other programs. */
+/** The first block of code of each language. */
 function programsOf(markdown: string): Program[] {
   return markdown
     .split(/^## /m)
     .slice(1)
     .flatMap((section) => {
       const language = section.slice(0, section.indexOf('\n')).trim();
-      // Not linear: the text is a part of docs/clients.md.
+      // Not linear: the text is a part of docs/reference/programs.md.
       const code = /^```\w+\n(.*?)^```$/ms.exec(section)?.[1];
       return code === undefined || !code.includes('/transactional/send') ? [] : [{ language, code }];
     });
