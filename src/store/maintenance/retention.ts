@@ -28,6 +28,10 @@ import { agedRows } from './aged-rows.ts';
  * Everything that is deleted by age, in portions whose work grows with a number of rows that the caller chooses. The caller
  * stores where the next portion continues; a walk that begins again finds what is left. A walk with nothing to delete
  * reads one row and the rows that were skipped before it.
+ *
+ * A file for each month, deleted as a whole, would cost nothing to delete. But a transaction over several attached files is
+ * atomic in WAL mode for each file only (https://sqlite.org/lang_attach.html): a crash could lose one of the event, the
+ * state of the message, the row of the queue and the webhook delivery, which are one transaction here.
  */
 
 /** The position of a walk through the contents. */
