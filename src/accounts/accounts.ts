@@ -74,6 +74,7 @@ export function createAccounts({
             allowEssential: true,
             strictCompliance: false,
             livemode: true,
+            seal: null,
           },
         );
       const keys = recordOf(FIRST_KEYS, newKey);

@@ -1,4 +1,4 @@
-import { type Refusal, refuse } from '../core/refusal.ts';
+import { type Refusal, type RefusalDetail, refuse } from '../core/refusal.ts';
 import { isLoopback } from '../dns/address-kinds.ts';
 import type { ApiKeyWithAccount } from '../store/api-keys.ts';
 import type { Context } from '../store/context.ts';
@@ -64,7 +64,8 @@ export function createAuthenticator(
     return { caller, networks };
   }
 
-  function unauthenticated(from: CallerAddress): Refusal {
+  /** The refusal of a call without a valid key or signature; `message`: if it is not that about a missing key. */
+  function unauthenticated(from: CallerAddress, message?: string, details?: RefusalDetail[]): Refusal {
     const wait = failures.count(from.address);
     if (wait !== null) {
       return refuse('RATE_LIMITED', 'Too many failed authentications from this address', {
@@ -74,31 +75,43 @@ export function createAuthenticator(
     }
     return refuse(
       'UNAUTHENTICATED',
-      'Authorization: Bearer, or X-Api-Key and X-Id, must name a valid key and the account it belongs to',
+      message ??
+        'Authorization: Bearer, or X-Api-Key and X-Id, must name a valid key and the account it belongs to',
+      details === undefined ? {} : { details },
     );
   }
 
+  /** The caller of a valid key. Checks in this order: address allow-list, account enabled, scope. */
+  function admit(key: ApiKeyWithAccount, from: CallerAddress, scope: ApiScope): Caller | Refusal {
+    const { caller, networks } = callerOf(key);
+    // Behind a proxy that is not configured, every caller has the proxy's address.
+    const isUnknown = from.forwarded && isLoopback(from.address);
+    const isAllowed = !isUnknown && networks.some((network) => network.contains(from.address));
+    if (caller.allowIps.length > 0 && !isAllowed) {
+      return refuse('KEY_NOT_ALLOWED', 'This key may not be used from this address');
+    }
+    if (key.account_status !== 'active') return refuse('ACCOUNT_DISABLED', 'This account is disabled');
+    if (!caller.scopes.includes(scope)) {
+      return refuse('INSUFFICIENT_SCOPE', `This key does not have the scope "${scope}"`);
+    }
+    onUse?.(key.key_id);
+    return caller;
+  }
+
   return {
-    /** Checks in this order: key and account id, address allow-list, account enabled, scope. */
+    /** Checks the key and the account id, then what `admit` checks. */
     authenticate: ({ secret, accountId, from }: Credentials, scope: ApiScope): Caller | Refusal => {
       if (secret === '' || secret.length > MAX_SECRET_LENGTH) return unauthenticated(from);
       const key = tables.apiKeys.byHash(keyHash(secret));
       const isValid = key !== null && key.revoked_at === null;
       if (!isValid || (accountId !== null && key.account_id !== accountId)) return unauthenticated(from);
-      const { caller, networks } = callerOf(key);
-      // Behind a proxy that is not configured, every caller has the proxy's address.
-      const isUnknown = from.forwarded && isLoopback(from.address);
-      const isAllowed = !isUnknown && networks.some((network) => network.contains(from.address));
-      if (caller.allowIps.length > 0 && !isAllowed) {
-        return refuse('KEY_NOT_ALLOWED', 'This key may not be used from this address');
-      }
-      if (key.account_status !== 'active') return refuse('ACCOUNT_DISABLED', 'This account is disabled');
-      if (!caller.scopes.includes(scope)) {
-        return refuse('INSUFFICIENT_SCOPE', `This key does not have the scope "${scope}"`);
-      }
-      onUse?.(key.key_id);
-      return caller;
+      return admit(key, from, scope);
     },
+    /** The key that signs requests under this id; null: there is none. `admit` follows when the signature is verified. */
+    signer: (keyId: string): ApiKeyWithAccount | null =>
+      keyId.length > MAX_SECRET_LENGTH ? null : tables.apiKeys.bySigner(keyId),
+    admit,
+    unauthenticated,
   };
 }
 

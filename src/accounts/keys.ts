@@ -3,6 +3,7 @@ import { type Clock, iso, isoOrNull } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import type { Log } from '../core/log.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import type { Seal } from '../core/seal.ts';
 import { normalizeDomain } from '../mail/address.ts';
 import type { ApiKeyFilter, ApiKeyRow, ListedApiKeyRow } from '../store/api-keys.ts';
 import type { Context } from '../store/context.ts';
@@ -12,7 +13,7 @@ import { parseNetwork } from './caller-addresses.ts';
 
 /*
  * API keys with their scopes, allowed networks and From domains. The secret is returned once, when the key is created;
- * only its SHA-256 hash is stored (256 random bits need no slow hash).
+ * only its SHA-256 hash is stored (256 random bits need no slow hash), and for keys that sign requests the sealed secret.
  */
 
 export const SCOPES = ['setup', 'marketing', 'transactional', 'operator'] as const;
@@ -52,6 +53,8 @@ export interface ApiKeyInput {
   strictCompliance?: boolean;
   /** Default: true. */
   livemode?: boolean;
+  /** Seals the secret of a key that signs requests (signature version 4). Null, the default: the key does not sign. */
+  seal?: Pick<Seal, 'seal'> | null;
 }
 
 export interface CreatedKey {
@@ -129,7 +132,7 @@ export function createKeys({
         if (!tables.apiKeys.revoke(keyId, revokedAt)) {
           return refuse('INVALID_STATE', `Key ${keyId} is already revoked`);
         }
-        return apiKeyOf({ ...row, revoked_at: revokedAt });
+        return apiKeyOf({ ...row, revoked_at: revokedAt, signing_secret: null });
       }),
   };
 }
@@ -141,14 +144,20 @@ export function keyHash(secret: string): Buffer {
   return hash('sha256', secret, 'buffer');
 }
 
+/** The context with which the secret of a key is sealed. */
+export function signingSecretSealContext(keyId: string): string {
+  return `signing-secret:${keyId}`;
+}
+
 /** A new key and its row, for the unit of work that inserts it. */
 export function createKeyRow(
   { ids, clock }: Pick<Context, 'ids' | 'clock'>,
   input: Required<Omit<ApiKeyInput, 'scopes'>> & { scopes: ApiScope[] },
 ): { row: ApiKeyRow; created: CreatedKey } {
   const secret = ids.apiKey();
+  const keyId = ids.make('key');
   const row: ApiKeyRow = {
-    key_id: ids.make('key'),
+    key_id: keyId,
     account_id: input.accountId,
     name: input.name,
     hash: keyHash(secret),
@@ -158,6 +167,7 @@ export function createKeyRow(
     allow_essential: input.allowEssential ? 1 : 0,
     strict_compliance: input.strictCompliance ? 1 : 0,
     simulates: input.livemode ? 0 : 1,
+    signing_secret: input.seal?.seal(Buffer.from(secret), signingSecretSealContext(keyId)) ?? null,
     created_at: clock.now(),
     revoked_at: null,
   };
@@ -217,11 +227,11 @@ function checkKey(
   if (isRefusal(allowIps)) return allowIps;
   const allowFrom = readEach('allowFrom', input.allowFrom, 'a domain such as example.com', normalizeDomain);
   if (isRefusal(allowFrom)) return allowFrom;
-  const { accountId, allowEssential = true, strictCompliance = false, livemode = true } = input;
+  const { accountId, allowEssential = true, strictCompliance = false, livemode = true, seal = null } = input;
   if (!livemode && scopes.has('operator'))
     return invalid('scope', 'of a test key must not be operator, which concerns the mail of all accounts');
   const rights = { scopes: [...scopes], allowIps, allowFrom, allowEssential, strictCompliance, livemode };
-  return { accountId, name, ...rights };
+  return { accountId, name, ...rights, seal };
 }
 
 function readEach(
@@ -248,6 +258,8 @@ function apiKeyOf(row: ListedApiKeyRow) {
     revokedAt: isoOrNull(row.revoked_at),
     // At most a minute too old; null: not used yet.
     lastUsedAt: isoOrNull(row.used_at),
+    // Whether the key signs requests; false for one that is revoked, whose secret is deleted.
+    sigv4: row.signing_secret !== null,
     ...rightsOf(row),
   };
 }

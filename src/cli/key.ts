@@ -15,6 +15,7 @@ create a separate key for it.
 Examples:
   postrider key create --account acct_8f3k2m9x0q1z --scope marketing,transactional --name shop
   postrider key create --account acct_8f3k2m9x0q1z --scope transactional --allow-ip 192.0.2.0/24 --allow-from shop.example
+  postrider key create --account acct_8f3k2m9x0q1z --scope transactional --sigv4
   postrider key create --account acct_8f3k2m9x0q1z --scope operator --name monitoring --allow-ip 127.0.0.1
   postrider key list --secret - < leaked.log
   postrider key revoke key_1769860800000_4kx0m2p9q8zt`,
@@ -45,6 +46,10 @@ Examples:
             '--test',
             'create a test key: its mail is checked, stored and reported, and never leaves this server',
           ),
+          option(
+            '--sigv4',
+            'also allow signed requests (AWS signature version 4), as SDKs of Amazon SES send them: the access key id is "keyId", the secret "key"',
+          ),
           option('--json', 'print JSON (always the case)'),
         ],
         run: async ({ account: accountId, ...options }) => {
@@ -59,6 +64,7 @@ Examples:
               allowEssential: options.essential !== false,
               strictCompliance: options.strictCompliance === true,
               livemode: options.test !== true,
+              seal: options.sigv4 === true ? await deps.openSeal() : null,
             }),
           );
           context.printJson({ ...key, key: secret });
@@ -154,10 +160,11 @@ function secretsIn(text: string): Set<string> {
 const SECRET_LENGTH = 46;
 const MAX_SECRETS = 1000;
 
-/** Restrictions of the key, named like its options. */
-function restrictionsOf({ allowEssential, strictCompliance, livemode }: ApiKey): string[] {
+/** Restrictions and other options of the key, named like them. */
+function restrictionsOf({ allowEssential, strictCompliance, livemode, sigv4 }: ApiKey): string[] {
   return [
     ...(livemode ? [] : ['test']),
+    ...(sigv4 ? ['sigv4'] : []),
     ...(allowEssential ? [] : ['no-essential']),
     ...(strictCompliance ? ['strict-compliance'] : []),
   ];

@@ -170,6 +170,7 @@ export async function startHttp(base: DaemonBase, parts: HttpParts) {
     routes,
     compat: compatProviders(base, {
       ...parts,
+      rawMail,
       queuedMail: createQueuedMail(base, {
         recorder: parts.recorder,
         announce: delivery.announce,

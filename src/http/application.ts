@@ -5,8 +5,9 @@ import type { Log } from '../core/log.ts';
 import { createBodyReader } from './body/body.ts';
 import { createCallSignals } from './call-signals.ts';
 import { createFront, type FrontDeps, refuseUnknownPath, respond } from './front.ts';
-import { type Authenticate, type GuardDeps, guardedHandler, type RefusalResponse } from './guard.ts';
+import { type Authenticate, type GuardDeps, guardedHandler } from './guard.ts';
 import { createInFlight } from './in-flight.ts';
+import type { RefusalResponse } from './responses.ts';
 import type { Route } from './route.ts';
 import { createRouter, type Handler, type Operation } from './router.ts';
 

@@ -7,7 +7,7 @@ import { hasBody } from './body/body.ts';
 import { type CallerAddressOf, isForwarded } from './caller-address.ts';
 import { hasTooManyFields, MAX_HEADER_FIELDS } from './listener.ts';
 import type { HttpMetrics } from './metrics.ts';
-import { faultRefusal, largeBody, refusalResponse } from './responses.ts';
+import { faultRefusal, largeBody, type RefusalResponse, refusalResponse } from './responses.ts';
 import type { HttpResponse } from './route.ts';
 import type { RequestState } from './router.ts';
 import { discard, respondBeforeBody } from './unread-body.ts';
@@ -28,6 +28,8 @@ export interface FrontDeps {
   isTrustedProxy(address: string): boolean;
   /** The message for a client whose `Host` is not allowed; default: names the settings of the API. */
   hostAdvice?(host: string): string;
+  /** The response for a refusal of a request with this path. Default: that of our API. */
+  refusedAt?(path: string): RefusalResponse;
   /** True once the server is closing. */
   isStopping(): boolean;
 }
@@ -60,15 +62,16 @@ export function createFront(deps: FrontDeps): Middleware {
         from ??= deps.callerAddressOf(req);
         return from;
       },
+      refused: deps.refusedAt?.(ctx.path) ?? refusalResponse,
     };
     ctx.state = state;
     ctx.res.setMaxListeners(MAX_RESPONSE_LISTENERS);
     try {
       const refusal = earlyRefusal(req, deps, warnHost);
       if (refusal === null) await next();
-      else respond(ctx, refusalResponse(refusal, state.requestId));
+      else respond(ctx, state.refused(refusal, state.requestId));
     } catch (error) {
-      respond(ctx, refusalResponse(faultOf(error, state, logError), state.requestId));
+      respond(ctx, state.refused(faultOf(error, state, logError), state.requestId));
     }
     if (deps.isStopping()) ctx.set('Connection', 'close');
     const seconds = (performance.now() - started) / 1000;
@@ -103,9 +106,9 @@ export function respond(ctx: Context, reply: HttpResponse | null): void {
 
 /** The last middleware of an application: no operation has the path of the request. */
 export const refuseUnknownPath: Middleware = (ctx) => {
-  const { requestId }: RequestState = ctx.state;
+  const { requestId, refused }: RequestState = ctx.state;
   const message = `The path ${ctx.path.slice(0, MAX_SHOWN_PATH)} does not exist`;
-  respond(ctx, refusalResponse(refuse('NOT_FOUND', message), requestId));
+  respond(ctx, refused(refuse('NOT_FOUND', message), requestId));
 };
 
 function requestIdOf(req: IncomingMessage): string | null {

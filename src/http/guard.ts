@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
 import * as z from 'zod';
@@ -9,16 +10,16 @@ import { invalid, isRefusal, type Refusal, refuse, shortened } from '../core/ref
 import type { RateReading } from '../core/token-bucket.ts';
 import { ReadRejected } from '../store/database/failure.ts';
 import { MAX_ROWS, unknownKey } from './api/paging.ts';
-import { type BodyReader, UploadAborted, UploadTooSlow } from './body/body.ts';
+import { type BodyReader, type ReceivedJson, UploadAborted, UploadTooSlow } from './body/body.ts';
+import type { BodyOwner } from './body/body-budget.ts';
 import { type CallSignals, whenClosed } from './call-signals.ts';
 import type { InFlight } from './in-flight.ts';
 import { isRecord } from './json-schema.ts';
 import type { PageKeys } from './page-keys.ts';
-import { rateHeaders, refusalResponse, successResponse } from './responses.ts';
+import { type RefusalResponse, rateHeaders, refusalResponse, successResponse } from './responses.ts';
 import {
   type Answer,
   type AnyCall,
-  type HttpResponse,
   mapData,
   type PageKind,
   Reply,
@@ -31,8 +32,9 @@ import { type UnknownField, unknownWarnings } from './validation/unknown-fields.
 
 /*
  * The checks of every request that requires a key, in this order: key, account, scope, rate limit, concurrent
- * requests, body, validation, page key, concurrent large responses. The body is not read before the key is verified. Parsing
- * and everything after it wait for the turn of the account.
+ * requests, body, validation, page key, concurrent large responses. The body is not read before the key is verified, unless
+ * the key has signed the body: it is then read first, and parsed in its place. Parsing and everything after it wait for the
+ * turn of the account.
  */
 
 export interface GuardDeps {
@@ -52,15 +54,16 @@ export interface GuardDeps {
   config: { limits: Pick<Config['limits'], 'setupBytes' | 'sendBytes'> };
 }
 
-/** The response for a refusal, with additional `headers`. */
-export type RefusalResponse = (
-  refusal: Refusal,
-  requestId: string,
-  headers?: Record<string, string>,
-) => HttpResponse;
-
 /** Identifies the caller of a request and checks that the caller may use the route. */
-export type Authenticate = (incoming: RoutedRequest, route: Route) => Caller | Refusal;
+export type Authenticate = (incoming: RoutedRequest, route: Route) => Caller | SignedRequest | Refusal;
+
+/** A request whose signature includes the body: its caller is known when the body has arrived. */
+export interface SignedRequest {
+  /** For whom the body is read until then. */
+  owner: BodyOwner;
+  /** `bodyHash`: SHA-256 of the body. */
+  callerOf(bodyHash: Buffer): Caller | Refusal;
+}
 
 /** Wraps the handler of a route in the checks. Throws when the description is inconsistent. */
 export function guardedHandler(route: Route, deps: GuardDeps): Handler {
@@ -72,8 +75,17 @@ export function guardedHandler(route: Route, deps: GuardDeps): Handler {
 
   return async (incoming) => {
     const { requestId } = incoming;
-    const caller = deps.authenticate(incoming, route);
-    if (isRefusal(caller)) return refused(caller, requestId);
+    const identified = deps.authenticate(incoming, route);
+    if (isRefusal(identified)) return refused(identified, requestId);
+    const { limit: limitName = 'setup' } = route;
+    const limit = typeof limitName === 'number' ? limitName : deps.config.limits[`${limitName}Bytes`];
+    const found =
+      'callerOf' in identified
+        ? await callerOfSigned(incoming, identified, limit, deps)
+        : { caller: identified, received: null };
+    if (found === null) return null;
+    if (isRefusal(found)) return refused(found, requestId);
+    const { caller, received } = found;
     const reading = deps.rateLimits.take(caller.keyId, rateClass);
     const headers = reading === null ? {} : rateHeaders(rateClass, reading);
     const limited = rateRefusal(deps, caller, rateClass, reading);
@@ -81,9 +93,7 @@ export function guardedHandler(route: Route, deps: GuardDeps): Handler {
     const slot = deps.inFlight.enter(caller.accountId, deps.concurrencyOf(caller.accountId));
     if (isRefusal(slot)) return refused(slot, requestId, headers);
     whenClosed(incoming.res, slot.release);
-    const { limit: limitName = 'setup' } = route;
-    const limit = typeof limitName === 'number' ? limitName : deps.config.limits[`${limitName}Bytes`];
-    const input = await inputOf(incoming, caller, route, written, limit, deps);
+    const input = await inputOf(incoming, caller, received, route, written, limit, deps);
     if (input === null) return null;
     if (isRefusal(input)) return refused(input, requestId, headers);
     const { accountId } = caller;
@@ -109,6 +119,21 @@ export function guardedHandler(route: Route, deps: GuardDeps): Handler {
     const detail = route.auditDetail?.(call.body);
     return detail === undefined ? done : { ...done, auditDetail: detail };
   };
+}
+
+/** The caller of a signed request, with its body; null when the client disconnected. */
+async function callerOfSigned(
+  { req, res }: RoutedRequest,
+  { owner, callerOf }: SignedRequest,
+  limit: number,
+  { bodies }: GuardDeps,
+): Promise<{ caller: Caller; received: ReceivedJson } | Refusal | null> {
+  const digest = createHash('sha256');
+  const turn = () => eventLoopTurns.next(owner.accountId);
+  const received = await bodies.receiveJson(req, res, { limit, owner, turn, digest });
+  if (received === null || isRefusal(received)) return received;
+  const caller = callerOf(digest.digest());
+  return isRefusal(caller) ? caller : { caller, received };
 }
 
 /** The position that `lastKey` of the query contains, which the list has issued to the account; null: none. */
@@ -233,6 +258,7 @@ interface Input {
 async function inputOf(
   incoming: RoutedRequest,
   owner: Caller,
+  received: ReceivedJson | null,
   route: Route,
   written: WrittenResource,
   limit: number,
@@ -251,8 +277,11 @@ async function inputOf(
   if (schema === undefined) await turn();
   else {
     const { list } = route;
-    const read = await bodies.readJson(incoming.req, incoming.res, { limit, owner, turn, list });
-    if (read === null || isRefusal(read)) return read;
+    const arrived =
+      received ?? (await bodies.receiveJson(incoming.req, incoming.res, { limit, owner, turn, list }));
+    if (arrived === null || isRefusal(arrived)) return arrived;
+    const read = await arrived.parse();
+    if (isRefusal(read)) return read;
     if (read.value === undefined && !schema.safeParse(undefined).success) {
       return refuse('INVALID_JSON', 'The body is empty; JSON is required');
     }

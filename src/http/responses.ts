@@ -53,6 +53,9 @@ export function successResponse(
   };
 }
 
+/** A function with the response for a refusal, in our form or in that of another provider. */
+export type RefusalResponse = typeof refusalResponse;
+
 /** The response for a refusal, with additional `headers` (rate fields, `Allow`). */
 export function refusalResponse(
   refusal: Refusal,

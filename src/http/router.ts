@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Router } from '@koa/router';
 import type { Context, Middleware } from 'koa';
 import { invalid, refuse } from '../core/refusal.ts';
-import { refusalResponse } from './responses.ts';
+import type { RefusalResponse } from './responses.ts';
 import type { CallerAddress, HttpResponse } from './route.ts';
 
 /*
@@ -49,6 +49,8 @@ export interface RequestState {
   /** For metrics and log; '' when no operation matches. */
   operationId: string;
   from: () => CallerAddress;
+  /** The response for a refusal before the handler of an operation. */
+  refused: RefusalResponse;
 }
 
 export type WriteResponse = (ctx: Context, reply: HttpResponse | null) => void;
@@ -88,14 +90,11 @@ async function dispatch(
   const operation = table.get(ctx.method);
   if (operation === undefined) {
     const refusal = refuse('METHOD_NOT_ALLOWED', `The path does not support ${ctx.method}; use ${allow}`);
-    return refusalResponse(refusal, state.requestId, { Allow: allow });
+    return state.refused(refusal, state.requestId, { Allow: allow });
   }
   state.operationId = operation.operationId;
   if (!isDecodable(ctx.path)) {
-    return refusalResponse(
-      invalid('path', 'has a % that is not a percent-encoding of UTF-8'),
-      state.requestId,
-    );
+    return state.refused(invalid('path', 'has a % that is not a percent-encoding of UTF-8'), state.requestId);
   }
   return operation.handler({
     req: ctx.req,

@@ -15,7 +15,7 @@ import { type Application, createApplication } from './application.ts';
 import type { BodyReader } from './body/body.ts';
 import { whenClosed } from './call-signals.ts';
 import { createCallerAddresses, createTrust } from './caller-address.ts';
-import { type CompatProvider, compatOperations } from './compat/provider.ts';
+import { type CompatProvider, compatOperations, refusalsOf } from './compat/provider.ts';
 import { byKey } from './guard.ts';
 import { healthRoutes, type ReadinessCheck } from './health.ts';
 import { createListener, type HttpConnectionLimits } from './listener.ts';
@@ -90,6 +90,7 @@ export function createHttpServer(options: HttpServerOptions) {
     callerAddressOf: createCallerAddresses(() => config.api.trustedProxies, 'api.trustedProxies'),
     isHostAllowed: (host) => hostCheck()(host),
     isTrustedProxy,
+    refusedAt: refusalsOf(options.compat ?? []),
   });
   const { bodies } = application;
   const { operations, document } = operationsOf(options, application);

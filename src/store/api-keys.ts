@@ -5,7 +5,7 @@ import type { Database } from './database/database.ts';
 import { statements } from './database/statements.ts';
 import { type Page, pageOf } from './rows/page.ts';
 
-/** An API key, found by the SHA-256 of its secret; the secret itself is not stored. */
+/** An API key, found by the SHA-256 of its secret. The secret itself is stored only for keys that sign requests. */
 export interface ApiKeyRow {
   key_id: string;
   account_id: string;
@@ -19,6 +19,8 @@ export interface ApiKeyRow {
   strict_compliance: 0 | 1;
   /** 1: a test key, whose mail is simulated. */
   simulates: 0 | 1;
+  /** The secret, sealed; null: the key does not sign requests, or is revoked. */
+  signing_secret: Buffer | null;
   created_at: number;
   revoked_at: number | null;
 }
@@ -48,15 +50,20 @@ export const API_KEY_POLICY = {
 } as const satisfies DataPolicy;
 
 /**
- * `api_keys` and `api_key_uses`. `byHash` caches known keys until a write to keys or accounts; uses are in a separate
- * table so that recording them does not empty the cache.
+ * `api_keys` and `api_key_uses`. `byHash` and `bySigner` cache known keys until a write to keys or accounts; uses are in a
+ * separate table so that recording them does not empty the cache.
  */
 export function apiKeyTable(db: Database) {
   const sql = statements(db);
-  const byHash = db.prepare<[Buffer], ApiKeyWithAccount>(`
-    SELECT k.*, a.status AS account_status FROM api_keys k JOIN accounts a USING (account_id) WHERE k.hash = ?`);
+  const WITH_ACCOUNT =
+    'SELECT k.*, a.status AS account_status FROM api_keys k JOIN accounts a USING (account_id)';
+  const byHash = db.prepare<[Buffer], ApiKeyWithAccount>(`${WITH_ACCOUNT} WHERE k.hash = ?`);
+  const bySigner = db.prepare<[string], ApiKeyWithAccount>(
+    `${WITH_ACCOUNT} WHERE k.key_id = ? AND k.signing_secret IS NOT NULL`,
+  );
   // Unknown keys are not cached: anyone can send them.
   const found = cachedLookup(db, (hash: string) => byHash.get(Buffer.from(hash, 'hex')));
+  const signer = cachedLookup(db, (keyId: string) => bySigner.get(keyId));
   const LISTED = 'SELECT k.*, u.used_at FROM api_keys k LEFT JOIN api_key_uses u USING (key_id)';
   const get = sql.get<[string], ListedApiKeyRow>(`${LISTED} WHERE k.key_id = ?`);
   const list = sql.all<[], ListedApiKeyRow>(`${LISTED} ORDER BY k.created_at, k.key_id`);
@@ -72,12 +79,14 @@ export function apiKeyTable(db: Database) {
       AND (@operators = 1 OR instr(k.scopes, '"operator"') = 0)
     ORDER BY k.created_at, k.key_id LIMIT +@limit`);
   const revoke = sql.changed<[number, string]>(
-    'UPDATE api_keys SET revoked_at = ? WHERE key_id = ? AND revoked_at IS NULL',
+    'UPDATE api_keys SET revoked_at = ?, signing_secret = NULL WHERE key_id = ? AND revoked_at IS NULL',
   );
   return {
     insert: sql.run<[row: ApiKeyRow]>(`INSERT INTO ${sql.row('api_keys')}`),
     /** The key, revoked or not, with the status of its account. */
     byHash: (hash: Buffer): ApiKeyWithAccount | null => found(hash.toString('hex')) ?? null,
+    /** The key with this id if it signs requests, with the status of its account. */
+    bySigner: (keyId: string): ApiKeyWithAccount | null => signer(keyId) ?? null,
     get: (keyId: string): ListedApiKeyRow | null => get(keyId),
     /** The keys of an account, or with null of all accounts, oldest first. */
     list: (accountId: string | null): ListedApiKeyRow[] => (accountId === null ? list() : listOf(accountId)),

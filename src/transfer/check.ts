@@ -1,4 +1,5 @@
 import { createPrivateKey } from 'node:crypto';
+import { keyHash, signingSecretSealContext } from '../accounts/keys.ts';
 import { isRefusal } from '../core/refusal.ts';
 import { publicKeyOf } from '../domains/keys.ts';
 import { registrableDomain } from '../domains/names.ts';
@@ -170,6 +171,15 @@ function createChecker({
     }
   }
 
+  function apiKey({ key_id: id, hash, signing_secret: sealed }: Records['api_key']): void {
+    once('API key', id);
+    once('hash of an API key', hash);
+    if (sealed === null) return;
+    const secret = secretOf(sealed, signingSecretSealContext(id)).toString();
+    if (keyHash(secret).toString('base64') !== hash)
+      fail(`the secret of API key ${id} does not match its hash`);
+  }
+
   function contact(record: Records['contact']): void {
     const { email, phone } = record;
     const name = record.user_id;
@@ -225,8 +235,7 @@ function createChecker({
         accounts++;
         return;
       case 'api_key':
-        once('API key', typed.record.key_id);
-        return once('hash of an API key', typed.record.hash);
+        return apiKey(typed.record);
       case 'domain_group':
         defaultGroups += typed.record.is_default;
         return addId(ids.domainGroup, 'domain group', typed.record.group_id);

@@ -268,6 +268,7 @@ export const RECORD_SCHEMAS = {
     strict_compliance: flag,
     // Files of older versions do not have it.
     simulates: flag.default(0),
+    signing_secret: z.base64().max(1000).nullable().default(null),
     created_at: time,
     revoked_at: time.nullable(),
   }),
@@ -626,5 +627,6 @@ export const BYTE_COLUMNS: ReadonlySet<string> = new Set([
   'fingerprint',
   'private_key',
   'secret',
+  'signing_secret',
   'bytes',
 ]);

@@ -1,15 +1,22 @@
+import { signingSecretSealContext } from '../accounts/keys.ts';
 import { dkimSealContext } from '../store/domains/domains.ts';
 import type { TransferRecord, TransferType } from '../store/transfer/kinds.ts';
 import { headerSealContext, mapValues, readHeaders, webhookSealContext } from '../webhooks/secrets.ts';
 
-/** The sealed column in the rows of a field, and the context with which it is sealed. */
+/** A sealed column of a record, or of the rows in one of its fields, and the context with which it is sealed. */
 interface SecretColumn {
-  field: string;
+  /** The field with the rows; null: the column is in the record itself, and may be null. */
+  field: string | null;
   column: string;
   contextOf(record: TransferRecord, row: TransferRecord): string;
 }
 
 const SECRETS: Partial<Record<TransferType, SecretColumn>> = {
+  api_key: {
+    field: null,
+    column: 'signing_secret',
+    contextOf: (key) => signingSecretSealContext(textOf(key, 'key_id')),
+  },
   domain: {
     field: 'dkim_keys',
     column: 'private_key',
@@ -31,15 +38,16 @@ export function withSecrets(
   const secret = SECRETS[type];
   if (secret === undefined) return record;
   const { field, column, contextOf } = secret;
-  const rows = record[field];
-  if (!Array.isArray(rows)) throw new Error(`${type} has no ${field}`);
-  const resealed = rows.map((row) => {
+  const resealed = (row: TransferRecord): TransferRecord => {
     const context = contextOf(record, row);
     const value = row[column];
     if (!Buffer.isBuffer(value)) throw new Error(`${context} has no secret`);
     return { ...row, [column]: reseal(value, context) };
-  });
-  const withRows = { ...record, [field]: resealed };
+  };
+  if (field === null) return record[column] === null ? record : resealed(record);
+  const rows = record[field];
+  if (!Array.isArray(rows)) throw new Error(`${type} has no ${field}`);
+  const withRows = { ...record, [field]: rows.map(resealed) };
   return type === 'webhook' ? withHeaders(withRows, reseal) : withRows;
 }
 

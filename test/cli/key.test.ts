@@ -22,6 +22,7 @@ describe('key create', () => {
       allowEssential: true,
       strictCompliance: false,
       livemode: true,
+      sigv4: false,
       createdAt: expect.stringMatching(/^\d{4}-.*Z$/),
       revokedAt: null,
       lastUsedAt: null,
@@ -59,6 +60,17 @@ describe('key create', () => {
     const created = await shell.json('key', 'create', ...args);
     expect(created).toMatchObject({ allowEssential: false, strictCompliance: true });
     expect((await shell.run('key', 'list')).out).toMatch(/no-essential, strict-compliance/);
+  });
+
+  it('creates a key that signs requests, whose secret is encrypted and deleted with its revocation', async () => {
+    const args = ['--account', 'shop', '--scope', 'transactional', '--sigv4', '--test'];
+    const created = await shell.json('key', 'create', ...args);
+    expect(created).toMatchObject({ sigv4: true, livemode: false, key: expect.stringMatching(/^pr_/) });
+    expect((await shell.run('key', 'list')).out).toMatch(/test, sigv4/);
+    const [found] = await shell.json('key', 'list', '--secret', String(created.key), '--json');
+    expect(found).toMatchObject({ keyId: created.keyId, sigv4: true });
+    const revoked = await shell.json('key', 'revoke', String(created.keyId), '--json');
+    expect(revoked).toMatchObject({ sigv4: false, revokedAt: expect.any(String) });
   });
 
   it('creates a test key, which cannot concern the installation', async () => {

@@ -238,6 +238,7 @@ describe('a revoked API key', () => {
       allow_essential: 1,
       strict_compliance: 0,
       simulates: 0,
+      signing_secret: null,
       created_at: 1,
     } as const;
     const now = clock.now();

@@ -2,6 +2,7 @@ import { createHash, hash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
+import { signingSecretSealContext } from '../../src/accounts/keys.ts';
 import { searchKeys } from '../../src/audience/search-key.ts';
 import { DAY } from '../../src/core/clock.ts';
 import { systemRandom } from '../../src/core/random.ts';
@@ -108,6 +109,7 @@ export async function startFull(options: InstallationOptions = {}) {
     allow_essential: 1,
     strict_compliance: 0,
     simulates: 0,
+    signing_secret: seal.seal(Buffer.from('secret'), signingSecretSealContext('key_one')),
     created_at: now,
     revoked_at: null,
   });
@@ -122,6 +124,7 @@ export async function startFull(options: InstallationOptions = {}) {
     allow_essential: 1,
     strict_compliance: 0,
     simulates: 0,
+    signing_secret: null,
     created_at: now,
     revoked_at: null,
   });

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { createAccounts } from '../../src/accounts/accounts.ts';
+import { signingSecretSealContext } from '../../src/accounts/keys.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
 import { createSigningKeys } from '../../src/domains/signing-keys.ts';
@@ -31,7 +32,7 @@ function comparable(file: string): unknown[] {
     .map((line) =>
       JSON.parse(
         JSON.stringify(line, (field, value) =>
-          ['private_key', 'secret', 'headers'].includes(field) ? 'sealed' : value,
+          ['private_key', 'secret', 'signing_secret', 'headers'].includes(field) ? 'sealed' : value,
         ),
       ),
     );
@@ -103,6 +104,8 @@ describe('an exported account', () => {
     expect(tables.apiKeys.list(ACCOUNT).map(({ hash }) => hash)).toEqual([
       from.tables.apiKeys.get('key_one')?.hash,
     ]);
+    const secret = tables.apiKeys.bySigner('key_one')?.signing_secret ?? Buffer.alloc(0);
+    expect(to.seal.open(secret, signingSecretSealContext('key_one')).toString()).toBe('secret');
     expect(tables.accountLimits.count('contacts', ACCOUNT)).toBe(3);
     expect(tables.domains.byId('domain_one')).toMatchObject({
       status: 'SUCCESS',
@@ -409,6 +412,16 @@ describe('an invalid file', () => {
       'has a secret of another row',
       /the secret webhook:webhook_two cannot be opened/,
       edit('webhook', { webhook_id: 'webhook_two' }),
+    ],
+    [
+      'has the signing secret of another key',
+      /the secret signing-secret:key_two cannot be opened/,
+      edit('api_key', { key_id: 'key_two' }),
+    ],
+    [
+      'has a signing secret that is not that of the key',
+      /secret of API key key_one does not match its hash/,
+      edit('api_key', { hash: Buffer.alloc(32, 1).toString('base64') }),
     ],
     [
       'has a time that is not a number',

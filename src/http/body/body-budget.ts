@@ -14,6 +14,8 @@ export interface BodyBudget {
 export interface BodyOwner {
   accountId: string;
   keyId: string;
+  /** Whether the first bytes count, too: of bodies that are read before their sender is verified, whose number has no bound. */
+  countsAll?: boolean;
 }
 
 export interface BodyShare {
@@ -36,7 +38,8 @@ export function createBodyBudget(totalBytes: number): BodyBudget {
   let used = 0;
 
   return {
-    open: ({ accountId, keyId }) => {
+    open: ({ accountId, keyId, countsAll = false }) => {
+      const uncounted = countsAll ? 0 : UNCOUNTED_BODY_BYTES;
       let size = 0;
       let counted = 0;
       const add = (bytes: number) => {
@@ -48,7 +51,7 @@ export function createBodyBudget(totalBytes: number): BodyBudget {
       return {
         take: (bytes) => {
           size += bytes;
-          const more = Math.max(0, size - UNCOUNTED_BODY_BYTES) - counted;
+          const more = Math.max(0, size - uncounted) - counted;
           if (more === 0) return null;
           const free = totalBytes - used - more;
           if ((accounts.get(accountId) ?? 0) + more > free) return tooMuch('account');

@@ -1,3 +1,4 @@
+import type { Hash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { createJsonScan, type JsonList } from '../../core/json-scan.ts';
@@ -14,14 +15,21 @@ import { createRepeatedStrings } from './repeated-strings.ts';
  */
 export interface BodyReader {
   /**
-   * Returns the value, a refusal, or null when the client disconnected. Waits for `turn` after every `BYTES_PER_TURN` of
-   * the body, and before parsing. With `list` the elements of that list are `JsonElement`s: checked, and parsed on demand.
+   * Receives a body, which is parsed when the caller wants it; a refusal, or null when the client disconnected. Waits for
+   * `turn` after every `BYTES_PER_TURN` of the body, and before parsing. With `list` the elements of that list are
+   * `JsonElement`s: checked, and parsed on demand. `digest` is updated with the bytes.
    */
-  readJson(
+  receiveJson(
     req: IncomingMessage,
     res: ServerResponse,
-    reading: { limit: number; owner: BodyOwner; turn(): Promise<void>; list?: JsonList | undefined },
-  ): Promise<JsonBody | Refusal | null>;
+    reading: {
+      limit: number;
+      owner: BodyOwner;
+      turn(): Promise<void>;
+      list?: JsonList | undefined;
+      digest?: Hash;
+    },
+  ): Promise<ReceivedJson | Refusal | null>;
   /**
    * Returns a body of one of `types`, by default of any media type, or a refusal; null: the client disconnected. It counts like
    * a JSON body, in memory and in pace.
@@ -40,6 +48,12 @@ export interface BodyReader {
   openUpload(req: IncomingMessage, res: ServerResponse, types: readonly string[]): Upload | Refusal;
   /** Whether an upload is in progress on the connection: it may take longer than other requests. */
   isUploading(connection: Duplex): boolean;
+}
+
+/** A JSON body that has arrived. */
+export interface ReceivedJson {
+  /** To be called once. */
+  parse(): Promise<JsonBody | Refusal>;
 }
 
 /** The client disconnected during an upload. */
@@ -80,7 +94,7 @@ const PACE_CHECK_MS = 1000;
 
 /**
  * `maxWaiting`: bytes of all JSON bodies together, default 128 MiB. Each reader has a separate budget, so that a
- * listener creates one. `readJson` and uploads check the pace of the body every second while it arrives.
+ * listener creates one. `receiveJson` and uploads check the pace of the body every second while it arrives.
  */
 export function createBodyReader(options: { maxWaiting?: number; paces?: BodyPaces } = {}): BodyReader {
   const budget = createBodyBudget(options.maxWaiting ?? MAX_WAITING);
@@ -144,8 +158,8 @@ export function createBodyReader(options: { maxWaiting?: number; paces?: BodyPac
   }
 
   return {
-    readJson: async (req, res, { limit, owner, turn, list }) => {
-      if (!hasBody(req)) return { value: undefined };
+    receiveJson: async (req, res, { limit, owner, turn, list, digest }) => {
+      if (!hasBody(req)) return { parse: async () => ({ value: undefined }) };
       const type = mediaType(req, ['application/json'], 'UTF-8');
       if (isRefusal(type)) return type;
       if (Number(req.headers['content-length'] ?? 0) > limit) return tooLarge(limit);
@@ -155,15 +169,22 @@ export function createBodyReader(options: { maxWaiting?: number; paces?: BodyPac
       const scan = createJsonScan(list === undefined ? { find: repeated.finder(accountId) } : { list });
       const [before, after] = list?.isBody === true ? aroundList(list.name) : [];
       if (before !== undefined) scan.push(before);
-      const collected = await collect(req, res, limit, owner, turn, scan.push);
+      const collected = await collect(req, res, limit, owner, turn, (chunk) => {
+        digest?.update(chunk);
+        return scan.push(chunk);
+      });
       if (collected === null || isRefusal(collected)) return collected;
-      await turn();
-      if (after !== undefined) scan.push(after);
-      const chunks = before === undefined || after === undefined ? collected : [before, ...collected, after];
-      const elements = scan.elements();
-      return list === undefined || elements === null
-        ? parseJsonWithStrings(chunks, scan.longStrings(), repeated, accountId)
-        : parseJsonList(await joined(chunks, accountId), list.name, elements, accountId);
+      const parse = async () => {
+        await turn();
+        if (after !== undefined) scan.push(after);
+        const chunks =
+          before === undefined || after === undefined ? collected : [before, ...collected, after];
+        const elements = scan.elements();
+        return list === undefined || elements === null
+          ? parseJsonWithStrings(chunks, scan.longStrings(), repeated, accountId)
+          : parseJsonList(await joined(chunks, accountId), list.name, elements, accountId);
+      };
+      return { parse };
     },
     readFile: async (req, res, { limit, owner, turn, types }) => {
       if (!hasBody(req)) return Buffer.alloc(0);

@@ -9,7 +9,7 @@ import { Reply, routesOf } from '../route.ts';
 import { parseInput } from '../validation/parse.ts';
 import { createSubstitution, headersFrom, mediaTypeOf, renamed } from './fields.ts';
 import { type FormValue, parseForm } from './form.ts';
-import { authorizationOf, bySecret, type CompatError, type CompatProvider } from './provider.ts';
+import { authorizationOf, bySecret, type CompatError, type ProviderInterface } from './provider.ts';
 import {
   type CompatContext,
   type CompatMail,
@@ -59,7 +59,7 @@ const recipientVariables = z.record(z.string(), variables);
 export function mailgun(
   context: CompatContext,
   services: CompatServices & { authenticator: Authenticator },
-): CompatProvider {
+): ProviderInterface {
   const send = compatSender(context, services, 'mailgun');
   return {
     routes: [

@@ -1,18 +1,21 @@
 import * as z from 'zod';
 import type { Authenticator } from '../../accounts/authenticate.ts';
-import { createErrorLog } from '../../core/log.ts';
 import { invalid, isRefusal, type Refusal, type RefusalCode } from '../../core/refusal.ts';
-import { storageFailure } from '../../store/database/failure.ts';
 import type { Stream } from '../../store/domains/domains.ts';
 import { sendItems } from '../api/sending/batch-items.ts';
 import { idempotencyKey, REPLAYED_HEADER } from '../api/sending/send.ts';
 import type { JsonElement } from '../body/json-parse.ts';
-import { faultRefusal } from '../responses.ts';
 import { type AnyCall, Reply, type Route, routesOf } from '../route.ts';
 import { parseInput } from '../validation/parse.ts';
 import { headersFrom, ignored, mediaTypeOf, optional, renamed, unwrapped } from './fields.ts';
-import { bySecret, type CompatError, type CompatProvider, headerOf } from './provider.ts';
-import { type CompatContext, type CompatMail, type CompatServices, compatSender } from './sending.ts';
+import { bySecret, type CompatError, headerOf, type ProviderInterface } from './provider.ts';
+import {
+  type CompatContext,
+  type CompatMail,
+  type CompatServices,
+  compatSender,
+  itemSender,
+} from './sending.ts';
 import { templateIdOf } from './templates.ts';
 
 /* The sending endpoints of Postmark: single messages and batches, with content or a template. */
@@ -84,9 +87,9 @@ const NAMES: ReadonlyMap<string, string> = new Map([
 export function postmark(
   context: CompatContext,
   services: CompatServices & { authenticator: Authenticator },
-): CompatProvider {
+): ProviderInterface {
   const send = compatSender(context, services, 'postmark');
-  const logError = createErrorLog(context.log);
+  const asItem = itemSender(context);
 
   /** Sends one message; returns the body of its response. */
   async function sendOne(
@@ -112,7 +115,6 @@ export function postmark(
     return { body, isReplay };
   }
 
-  /** Never rejects because of an error of the item: messages before may have been accepted. */
   async function sendItem(
     call: Pick<AnyCall, 'caller' | 'headers' | 'requestId' | 'turn'>,
     item: JsonElement,
@@ -121,15 +123,7 @@ export function postmark(
     await call.turn();
     const read = item.read();
     if (isRefusal(read)) return errorOf(read).body;
-    const sent = await sendOne(call, read.value, index).catch((error: unknown) => {
-      const { requestId } = call;
-      logError(
-        storageFailure(error)?.kind ?? null,
-        { err: error, requestId, index },
-        'item of a batch failed',
-      );
-      return faultRefusal(error);
-    });
+    const sent = await asItem(call, index, () => sendOne(call, read.value, index));
     return isRefusal(sent) ? errorOf(sent).body : sent.body;
   }
 
@@ -250,6 +244,8 @@ const ERRORS: Partial<Record<RefusalCode, readonly [status: number, code: number
   UNSUPPORTED_MEDIA_TYPE: [422, 409],
   ACCOUNT_DISABLED: [422, 413],
   TEMPLATE_NOT_FOUND: [422, 1101],
+  NOT_FOUND: [404, 300],
+  METHOD_NOT_ALLOWED: [405, 300],
   PAYLOAD_TOO_LARGE: [413, 300],
   REQUEST_TIMEOUT: [408, 300],
   IDEMPOTENCY_IN_PROGRESS: [409, 300],

@@ -1,11 +1,11 @@
 import type { IncomingMessage } from 'node:http';
-import type { Authenticator, Caller, Credentials } from '../../accounts/authenticate.ts';
+import type { Authenticator, Caller } from '../../accounts/authenticate.ts';
 import { createErrorLog, type Log } from '../../core/log.ts';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import { storageFailure } from '../../store/database/failure.ts';
 import type { Application } from '../application.ts';
 import type { Authenticate } from '../guard.ts';
-import { faultRefusal, JSON_TYPE, refusalResponse } from '../responses.ts';
+import { faultRefusal, JSON_TYPE, type RefusalResponse, refusalResponse } from '../responses.ts';
 import type { HttpResponse, Route } from '../route.ts';
 import type { Handler, Operation } from '../router.ts';
 
@@ -17,7 +17,13 @@ import type { Handler, Operation } from '../router.ts';
  */
 
 /** The interface of a provider. */
-export interface CompatProvider {
+export interface CompatProvider extends ProviderInterface {
+  /** What the paths of its requests begin with: `/compat/ses/`. */
+  path: string;
+}
+
+/** What an adapter defines. */
+export interface ProviderInterface {
   routes: readonly Route[];
   authenticate: Authenticate;
   errorOf: ErrorOf;
@@ -42,8 +48,7 @@ export function compatOperations(
   const logError = createErrorLog(log);
   return providers.flatMap(({ routes, authenticate, errorOf }) =>
     routes.map((route): Operation => {
-      const refused = (refusal: Refusal, requestId: string, headers: Record<string, string> = {}) =>
-        errorResponse(errorOf(refusal), refusalResponse(refusal, requestId, headers));
+      const refused = refusedBy(errorOf);
       const handle = guarded(route, authenticate, refused);
       const handler: Handler = async (incoming) => {
         try {
@@ -64,6 +69,17 @@ export function compatOperations(
   );
 }
 
+/** Returns the form of refusals by path: that of the provider for all paths that begin as its own, also unknown ones. */
+export function refusalsOf(providers: readonly CompatProvider[]): (path: string) => RefusalResponse {
+  const forms = providers.map(({ path, errorOf }) => ({ path, refused: refusedBy(errorOf) }));
+  return (path) => forms.find((form) => path.startsWith(form.path))?.refused ?? refusalResponse;
+}
+
+function refusedBy(errorOf: ErrorOf): RefusalResponse {
+  return (refusal, requestId, headers) =>
+    errorResponse(errorOf(refusal), refusalResponse(refusal, requestId, headers));
+}
+
 /** The error, with the header fields of our own response: `Retry-After`, rate limits. */
 function errorResponse(error: CompatError, ours: HttpResponse): HttpResponse {
   return {
@@ -82,18 +98,20 @@ export function bySecret(
   authenticator: Authenticator,
   secretOf: (req: IncomingMessage) => string,
 ): Authenticate {
-  return ({ req, from }, route) =>
-    authenticateSender(authenticator, { secret: secretOf(req), accountId: null, from: from() }, route.scope);
+  return ({ req, from }, route) => {
+    const credentials = { secret: secretOf(req), accountId: null, from: from() };
+    return authenticateSender((scope) => authenticator.authenticate(credentials, scope), route.scope);
+  };
 }
 
-function authenticateSender(
-  authenticator: Authenticator,
-  credentials: Credentials,
+/** The caller whom `authenticate` returns for the scope of a route, or for `marketing` in place of `transactional`. */
+export function authenticateSender(
+  authenticate: (scope: Route['scope']) => Caller | Refusal,
   scope: Route['scope'],
 ): Caller | Refusal {
-  const caller = authenticator.authenticate(credentials, scope);
+  const caller = authenticate(scope);
   if (!isRefusal(caller) || scope !== 'transactional' || caller.code !== 'INSUFFICIENT_SCOPE') return caller;
-  return authenticator.authenticate(credentials, 'marketing');
+  return authenticate('marketing');
 }
 
 /** The value of a header; '' if it is missing or was sent twice: Node joins both, and no key has that form. */

@@ -9,7 +9,7 @@ import type { Context } from '../../store/context.ts';
 import { idempotencyKey, REPLAYED_HEADER } from '../api/sending/send.ts';
 import { Reply, routesOf } from '../route.ts';
 import { headersFrom, ignored, mediaTypeOf, optional, refusedField, renamed, unwrapped } from './fields.ts';
-import { authorizationOf, bySecret, type CompatError, type CompatProvider } from './provider.ts';
+import { authorizationOf, bySecret, type CompatError, type ProviderInterface } from './provider.ts';
 import {
   type CompatContext,
   type CompatMail,
@@ -76,7 +76,7 @@ const NAMES: ReadonlyMap<string, string> = new Map([
 export function resend(
   context: CompatContext & Pick<Context, 'reader'>,
   services: CompatServices & { authenticator: Authenticator; queuedMail: QueuedMail },
-): CompatProvider {
+): ProviderInterface {
   const send = compatSender(context, services, 'resend');
   const { queuedMail } = services;
   return {
@@ -250,6 +250,7 @@ const ERRORS: Partial<Record<RefusalCode, readonly [status: number, name: string
   DOMAIN_NOT_VERIFIED: [403, 'validation_error'],
   USE_CASE_MISMATCH: [403, 'validation_error'],
   MESSAGE_NOT_FOUND: [404, 'not_found'],
+  NOT_FOUND: [404, 'not_found'],
   METHOD_NOT_ALLOWED: [405, 'method_not_allowed'],
   REQUEST_TIMEOUT: [408, 'validation_error'],
   INVALID_STATE: [422, 'validation_error'],

@@ -16,7 +16,7 @@ import {
   renamed,
   unwrapped,
 } from './fields.ts';
-import { authorizationOf, bySecret, type CompatError, type CompatProvider } from './provider.ts';
+import { authorizationOf, bySecret, type CompatError, type ProviderInterface } from './provider.ts';
 import {
   type CompatContext,
   type CompatMail,
@@ -119,7 +119,7 @@ const NAMES: ReadonlyMap<string, string> = new Map([
 export function sendgrid(
   context: CompatContext,
   services: CompatServices & { authenticator: Authenticator },
-): CompatProvider {
+): ProviderInterface {
   const send = compatSender(context, services, 'sendgrid');
   return {
     routes: [
@@ -275,6 +275,7 @@ const STATUS: Partial<Record<RefusalCode, number>> = {
   DOMAIN_NOT_REGISTERED: 403,
   DOMAIN_NOT_VERIFIED: 403,
   USE_CASE_MISMATCH: 403,
+  NOT_FOUND: 404,
   METHOD_NOT_ALLOWED: 405,
   REQUEST_TIMEOUT: 408,
   IDEMPOTENCY_IN_PROGRESS: 409,

@@ -1,12 +1,15 @@
 import type { Caller } from '../../accounts/authenticate.ts';
 import { iso } from '../../core/clock.ts';
+import { createErrorLog } from '../../core/log.ts';
 import { invalid, isRefusal, type Refusal, type RefusalCode, refuse } from '../../core/refusal.ts';
 import type { Acceptance } from '../../sending/accept.ts';
 import type { SendResult } from '../../sending/draft.ts';
 import { parseSend, type SendRequest } from '../../sending/request.ts';
 import type { Context } from '../../store/context.ts';
+import { storageFailure } from '../../store/database/failure.ts';
 import type { Stream } from '../../store/domains/domains.ts';
 import { senderOfCaller } from '../api/sending/send.ts';
+import { faultRefusal } from '../responses.ts';
 
 export interface CompatContext extends Pick<Context, 'clock' | 'log' | 'tables'> {}
 
@@ -76,6 +79,30 @@ function firstId({ recipients }: SendResult): string {
 
 function skippedIn({ recipients }: SendResult): string[] {
   return recipients.flatMap(({ email, messageId }) => (messageId === undefined ? email : []));
+}
+
+/**
+ * Returns the function that sends one item of a request with several. It never rejects, because items before may have been
+ * accepted: an unexpected error is logged, and refuses the item.
+ */
+export function itemSender({ log }: Pick<Context, 'log'>) {
+  const logError = createErrorLog(log);
+  return async <Result>(
+    { requestId }: { requestId: string },
+    index: number,
+    send: () => Promise<Result | Refusal>,
+  ): Promise<Result | Refusal> => {
+    try {
+      return await send();
+    } catch (error) {
+      logError(
+        storageFailure(error)?.kind ?? null,
+        { err: error, requestId, index },
+        'item of a batch failed',
+      );
+      return faultRefusal(error);
+    }
+  };
 }
 
 /** Mails of one request that are in progress at the same time. */

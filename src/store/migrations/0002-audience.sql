@@ -772,3 +772,6 @@ ALTER TABLE webhooks ADD COLUMN headers TEXT;                       -- null: non
 -- What sends from a domain track that do not state it.
 ALTER TABLE domains ADD COLUMN track_opens INTEGER NOT NULL DEFAULT 0 CHECK (track_opens IN (0, 1));
 ALTER TABLE domains ADD COLUMN track_clicks INTEGER NOT NULL DEFAULT 0 CHECK (track_clicks IN (0, 1));
+
+-- Keys whose requests are signed (signature version 4): the verifier needs the secret, sealed (accounts/keys).
+ALTER TABLE api_keys ADD COLUMN signing_secret BLOB;                -- null: requests have the secret itself

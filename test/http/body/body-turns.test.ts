@@ -32,7 +32,8 @@ async function readBody(bytes: number, turn: () => Promise<void>) {
         await turn();
       };
       bodies
-        .readJson(req, res, { limit: 32 * MB, owner: OWNER, turn: waitForTurn })
+        .receiveJson(req, res, { limit: 32 * MB, owner: OWNER, turn: waitForTurn })
+        .then((received) => (received === null || isRefusal(received) ? received : received.parse()))
         .then((read) => {
           resolve(read === null ? 'disconnected' : isRefusal(read) ? read.message : String(read.value));
           res.setHeader('Connection', 'close').end();

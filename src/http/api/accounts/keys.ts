@@ -1,7 +1,8 @@
 import * as z from 'zod';
 import type { Accounts } from '../../../accounts/accounts.ts';
-import { type ApiKey, type CreatedKey, type Keys, SCOPES } from '../../../accounts/keys.ts';
+import { type ApiKey, type ApiKeyInput, type CreatedKey, type Keys, SCOPES } from '../../../accounts/keys.ts';
 import { refuse } from '../../../core/refusal.ts';
+import type { Seal } from '../../../core/seal.ts';
 import type { ApiKeyFilter } from '../../../store/api-keys.ts';
 import { mapResult, type Route, routesOf } from '../../route.ts';
 import { endOf, pageOf, pagesById, paging, unknownKey } from '../paging.ts';
@@ -16,9 +17,11 @@ type AnyKeys = Pick<Keys, 'create' | 'get' | 'page' | 'revoke'>;
 export function accountKeyRoutes({
   accounts,
   keys,
+  seal,
 }: {
   accounts: Pick<Accounts, 'get'>;
   keys: AnyKeys;
+  seal: Seal;
 }): Route[] {
   return [
     ofInstallation('GET /web-setup/accounts/{accountId}/keys', {
@@ -37,7 +40,7 @@ export function accountKeyRoutes({
       summary: 'Create an API key of an account',
       description: 'Keys with the scope `operator` are created on the command line only.',
       handle: async ({ params: { accountId }, body }) =>
-        mapResult(await keys.create({ ...body, accountId }), presentCreated),
+        mapResult(await keys.create(inputOf(accountId, body, seal)), presentCreated),
     }),
     ofInstallation('DELETE /web-setup/accounts/{accountId}/keys/{keyId}', {
       ...REVOKE,
@@ -49,7 +52,7 @@ export function accountKeyRoutes({
 }
 
 /** `/web-setup/keys`: the account's own keys. Keys with the scope `operator` belong to the installation, not to it. */
-export function keyRoutes({ keys }: { keys: AnyKeys }): Route[] {
+export function keyRoutes({ keys, seal }: { keys: AnyKeys; seal: Seal }): Route[] {
   return [
     ofAccount('GET /web-setup/keys', {
       ...LIST,
@@ -65,7 +68,7 @@ export function keyRoutes({ keys }: { keys: AnyKeys }): Route[] {
       description:
         'The key cannot have more rights than the calling one: its scopes, networks and From domains are among those of that key.',
       handle: async ({ caller, body }) =>
-        mapResult(await keys.create({ ...body, accountId: caller.accountId }, caller), presentCreated),
+        mapResult(await keys.create(inputOf(caller.accountId, body, seal), caller), presentCreated),
     }),
     ofAccount('DELETE /web-setup/keys/{keyId}', {
       ...REVOKE,
@@ -89,6 +92,9 @@ export const keySchema = z
     allowEssential: z.boolean(),
     strictCompliance: z.boolean(),
     livemode: z.boolean().describe('`false`: a test key, whose mail is simulated and never sent.'),
+    sigv4: z
+      .boolean()
+      .describe('Whether it signs requests (AWS signature version 4), too; `false` for a revoked key.'),
     createdAt: z.iso.datetime(),
     lastUsedAt: z.iso.datetime().nullable().describe('At most a minute too old; `null`: not used yet.'),
     revokedAt: z.iso.datetime().nullable(),
@@ -104,6 +110,7 @@ const EXAMPLE_KEY: z.output<typeof keySchema> = {
   allowEssential: true,
   strictCompliance: false,
   livemode: true,
+  sigv4: false,
   createdAt: '2026-01-31T12:00:00.000Z',
   lastUsedAt: '2026-02-01T12:00:00.000Z',
   revokedAt: null,
@@ -132,6 +139,12 @@ const inputSchema = z
       .default(true)
       .describe(
         '`false` creates a test key: what it sends is checked, stored and reported with `livemode: false`, and never leaves.',
+      ),
+    sigv4: z
+      .boolean()
+      .default(false)
+      .describe(
+        'Whether requests can also be signed with it (AWS signature version 4), as SDKs of Amazon SES do: `keyId` is the access key id, `secret` the secret access key, which is then stored encrypted.',
       ),
   })
   .meta({ id: 'ApiKeyInput' });
@@ -170,6 +183,14 @@ const REVOKE = {
   },
   refusals: ['KEY_NOT_FOUND', 'INVALID_STATE'],
 } as const;
+
+function inputOf(
+  accountId: string,
+  { sigv4, ...input }: z.output<typeof inputSchema>,
+  seal: Seal,
+): ApiKeyInput {
+  return { ...input, accountId, seal: sigv4 ? seal : null };
+}
 
 function listed(keys: AnyKeys, filter: ApiKeyFilter) {
   const page = keys.page(filter);

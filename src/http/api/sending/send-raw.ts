@@ -121,7 +121,8 @@ function sentMail({
 /** Faults of `to` after which the rest is not read. */
 const MAX_FAULTS = 50;
 
-function addressesOf(to: string | readonly string[]): string[] | Refusal {
+/** The addresses of lists of mailboxes. */
+export function addressesOf(to: string | readonly string[]): string[] | Refusal {
   return collectFaults((fault) => {
     const lists = typeof to === 'string' ? [to] : to;
     if (lists.length === 0) fault('to', 'must name at least one recipient');
