@@ -14,7 +14,7 @@ let open: OpenConsole;
 let client: ApiClient;
 
 const MEDIA = '/web-setup/media';
-const PICTURE = readFileSync(new URL('../../docs/images/console-campaigns.png', import.meta.url));
+const PICTURE = readFileSync(new URL('../../docs/images/console-results.png', import.meta.url));
 
 interface Media {
   media: { mediaId: string; name: string; alt: string }[];

@@ -12,7 +12,6 @@ import { sampleInstallation } from './sample.ts';
 /* `npm run docs:images` writes with it the pictures of the console with sample data, in docs/images. */
 const IMAGES = new URL('../../docs/images/', import.meta.url).pathname;
 const DESKTOP: WindowSize = { width: 1280, height: 800 };
-const PHONE: WindowSize = { width: 390, height: 844 };
 
 const folder = mkdtempSync(join(tmpdir(), 'postrider-pictures-'));
 const dataDir = await sampleInstallation(folder);
@@ -22,7 +21,7 @@ const running = await startInstallation(dataDir, receiver.port, {
   'console.listen': `127.0.0.1:${consolePort}`,
   'limits.eventDays': 400,
 });
-const { daemon, accounts, group, campaignIds, webhook } = running;
+const { daemon, accounts, group, campaignIds } = running;
 const [account] = accounts;
 if (account === undefined) throw new Error('the sample has no account');
 
@@ -73,13 +72,9 @@ const { cookies, token } = await signedIn();
 async function picture(
   name: string,
   path: string,
-  {
-    size = DESKTOP,
-    dark = false,
-    prepare,
-  }: { size?: WindowSize; dark?: boolean; prepare?: (page: Page) => Promise<void> } = {},
+  { dark = false, prepare }: { dark?: boolean; prepare?: (page: Page) => Promise<void> } = {},
 ): Promise<void> {
-  const { page, context } = await browser.open(size, { dark });
+  const { page, context } = await browser.open(DESKTOP, { dark });
   await context.addCookies(cookies);
   await page.addInitScript(
     `if (location.pathname.startsWith('/console/') && origin !== 'null') sessionStorage.setItem('postrider-page-token', ${JSON.stringify(token)})`,
@@ -117,10 +112,6 @@ await api('PATCH', `/web-setup/campaigns/${campaign.campaignId}`, {
     previewText: 'Dark chocolate, orange and a little smoke. Order until Friday.',
   },
 });
-const { domains } = await api<{ domains: { domain: string; domainId: string }[] }>(
-  'GET',
-  '/web-setup/domains',
-);
 
 await picture('console-overview', '?period=30d');
 await picture('console-overview-dark', '?period=30d', { dark: true });
@@ -130,7 +121,6 @@ await picture('console-messages', 'messages', {
     await page.getByRole('heading', { name: 'Timeline' }).waitFor();
   },
 });
-await picture('console-campaigns', 'campaigns');
 await picture('console-results', `campaigns/${campaignIds.at(-3)}`);
 await picture('console-composer', `campaigns/${campaign.campaignId}?step=review`);
 await picture('console-templates', 'templates');
@@ -146,9 +136,6 @@ const { template } = await api<{ template: { templateId: string } }>('POST', '/w
 await picture('console-blocks', `templates/${template.templateId}`, {
   prepare: (page) => page.locator('[data-type="text"] .prose').first().click(),
 });
-await picture('console-domain', `domains/${domains[0]?.domainId}?step=check`, { dark: true });
-await picture('console-webhook', `webhooks/${webhook.webhookId}`);
-await picture('console-phone', 'messages', { size: PHONE });
 
 await browser.close();
 await running.stop();
