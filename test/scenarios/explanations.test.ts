@@ -468,7 +468,6 @@ it('every reason has a scenario or a test, and is documented', () => {
     ...WITHOUT_SCENARIO.map(([code]) => code),
   ]);
   expect([...tested].toSorted()).toEqual(WAIT_REASON_CODES.toSorted());
-  const document = readFileSync(new URL('../../docs/queue.md', import.meta.url), 'utf8');
-  const [, table = ''] = document.split('## What the reasons mean');
+  const table = readFileSync(new URL('../../docs/reference/wait-reasons.md', import.meta.url), 'utf8');
   expect(WAIT_REASON_CODES.filter((code) => !table.includes(`\`${code}\``))).toEqual([]);
 });
