@@ -25,7 +25,7 @@ type Limits = Pick<Check, 'needs' | 'timeoutMs'>;
 
 /**
  * The checks, in the order of their findings: id, title, group, function, limits. A new check is an entry here, a section in
- * docs/troubleshooting.md and rows in test/doctor/broken/.
+ * docs/reference/checks.md and rows in test/doctor/broken/.
  */
 const TABLE: readonly [id: string, title: string, CheckGroup, Check['run'], Limits?][] = [
   ['runtime', 'Node.js runtime', 'Machine', examineRuntime],

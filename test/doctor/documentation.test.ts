@@ -3,11 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { CHECKS } from '../../src/doctor/checks.ts';
 import { CHECK_GROUPS } from '../../src/doctor/context.ts';
 
-const PAGE = readFileSync(new URL('../../docs/troubleshooting.md', import.meta.url), 'utf8');
+const PAGE = readFileSync(new URL('../../docs/reference/checks.md', import.meta.url), 'utf8');
 const headings = (level: string) =>
   [...PAGE.matchAll(new RegExp(`^${level} (.+)$`, 'gm'))].map(([, heading]) => heading);
 
-describe('docs/troubleshooting.md', () => {
+describe('docs/reference/checks.md', () => {
   it('has a section for each group and each check, in the order of the table', () => {
     expect(headings('##')).toEqual(CHECK_GROUPS);
     expect(headings('###')).toEqual(CHECKS.map(({ id }) => id));

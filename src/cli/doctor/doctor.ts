@@ -20,7 +20,7 @@ export function doctorCommand(context: CliContext): Command {
     ],
     help: `
 Changes nothing and sends no mail. Findings are ok, warning, failure or unknown; each problem has a reason and the
-command, setting or DNS record that repairs it. docs/troubleshooting.md describes every check. While the daemon
+command, setting or DNS record that repairs it. docs/reference/checks.md describes every check. While the daemon
 is stopped, the checks that need it are skipped, and what its start needs is examined, as by "postrider serve --check".
 Exits 0 without failures (warnings are possible), 3 with failures.
 
