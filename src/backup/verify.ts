@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { systemRandom } from '../core/random.ts';
-import { createSeal } from '../core/seal.ts';
+import { createSeal, type MasterKeys } from '../core/seal.ts';
 import type { DatabaseContent, SealedSample } from '../store/backup/content.ts';
 import { type Copier, createCopier, type TaskKind, type TaskProgress } from '../store/backup/copy.ts';
 import { StoreFault } from '../store/database/failure.ts';
-import { keyFingerprint, readMasterKey } from '../store/master-key.ts';
+import { readMasterKey, unlockKeys } from '../store/master-key.ts';
 import { knownMigrations, newestOf } from '../store/migrate/migrations.ts';
 import { statIfExists } from './files.ts';
 import {
@@ -118,13 +118,14 @@ async function faultsOf(
 
 async function testKey(
   file: string,
-  { keyFingerprint: needed, sealed }: DatabaseContent,
+  { keyFingerprint: needed, keyRing, sealed }: DatabaseContent,
 ): Promise<KeyResult> {
   if (needed === null) return 'not needed';
   if ((await statIfExists(file)) === null) return 'unavailable';
   const key = readIfKey(file);
-  if (key === null || keyFingerprint(key) !== needed) return 'does not fit';
-  return sealed === null || opens(key, sealed) ? 'fits' : 'does not fit';
+  const keys = key && unlockKeys({ fingerprint: needed, ring: keyRing }, [key]);
+  if (keys === null) return 'does not fit';
+  return sealed === null || opens(keys, sealed) ? 'fits' : 'does not fit';
 }
 
 /** Null when the file does not contain a key. */
@@ -137,9 +138,9 @@ function readIfKey(file: string): Buffer | null {
   }
 }
 
-function opens(key: Buffer, { sealed, context }: SealedSample): boolean {
+function opens(keys: MasterKeys, { sealed, context }: SealedSample): boolean {
   try {
-    createSeal(key, systemRandom).open(Buffer.from(sealed), context);
+    createSeal(() => keys, systemRandom).open(Buffer.from(sealed), context);
     return true;
   } catch {
     // `open` throws for every value that this key does not open.

@@ -215,7 +215,7 @@ export function createKeeper(
     await writer.run((tables) => {
       tables.certificates.put({
         ...row,
-        private_key: seal.seal(Buffer.from(issued.key), sealContext(row.host)),
+        private_key: seal.seal(Buffer.from(issued.key), certificateSealContext(row.host)),
         chain: issued.chain,
         not_after: notAfter,
         // A certificate that expires almost immediately must not be ordered repeatedly.
@@ -377,7 +377,7 @@ function createContexts({ tables, clock, seal }: KeeperContext) {
   function load(host: string): LoadedCertificate | null {
     const row = tables.certificates.get(host);
     if (row === null || row.chain === null || row.private_key === null || row.not_after === null) return null;
-    const key = seal.open(row.private_key, sealContext(host)).toString();
+    const key = seal.open(row.private_key, certificateSealContext(host)).toString();
     return use(host, { key, chain: row.chain }, row.not_after);
   }
 
@@ -399,11 +399,12 @@ function createContexts({ tables, clock, seal }: KeeperContext) {
 }
 
 /** Binds a sealed key to its host. */
-function sealContext(host: string): string {
+export function certificateSealContext(host: string): string {
   return `certificate:${host}`;
 }
 
-const ACCOUNT_KEY = 'acme-account-key';
+/** The setting with the sealed key of the account at the authority, in base64, and the context with which it is sealed. */
+export const ACCOUNT_KEY = 'acme-account-key';
 
 /**
  * The certificates of the public pages from the authority of the configuration, with the challenges of orders in progress.

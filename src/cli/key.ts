@@ -4,10 +4,11 @@ import { OperatorFault } from '../core/operator-fault.ts';
 import type { Tables } from '../store/tables.ts';
 import { asJson, createCommand, createGroup, option } from './command.ts';
 import type { CliContext } from './context.ts';
+import { rotateMasterCommand } from './master-key.ts';
 
-/** `postrider key create|list|revoke`. */
+/** `postrider key create|list|revoke|rotate-master`. */
 export function keyCommand(context: CliContext): Command {
-  return createGroup('key', 'Manage API keys', {
+  return createGroup('key', 'Manage API keys and the master key', {
     help: `
 Scopes: ${SCOPES.join(', ')}. A key with the scope "operator" can read the state of the whole installation;
 create a separate key for it.
@@ -18,7 +19,8 @@ Examples:
   postrider key create --account acct_8f3k2m9x0q1z --scope transactional --sigv4
   postrider key create --account acct_8f3k2m9x0q1z --scope operator --name monitoring --allow-ip 127.0.0.1
   postrider key list --secret - < leaked.log
-  postrider key revoke key_1769860800000_4kx0m2p9q8zt`,
+  postrider key revoke key_1769860800000_4kx0m2p9q8zt
+  postrider key rotate-master`,
     commands: [
       createCommand(context, {
         usage: 'create',
@@ -113,6 +115,7 @@ Examples:
           context.show(key, () => `Key ${key.keyId} is revoked`);
         },
       }),
+      rotateMasterCommand(context),
     ],
   });
 }

@@ -14,11 +14,15 @@ export function logCommand(context: CliContext): Command {
       const mailbox = parseMailbox(text);
       if (typeof mailbox === 'string') context.usage(`${text}: ${mailbox}`);
       const { config, openSeal } = await context.open();
-      const hasher = createAddressHasher();
-      hasher.useKey((await openSeal()).derive(LOG_KEY_PURPOSE));
       const { address } = mailbox;
-      const hashed = hasher.hash(address);
-      context.show({ address, hash: hashed }, () => hashed);
+      const hashes = (await openSeal()).deriveEach(LOG_KEY_PURPOSE).map((key) => {
+        const hasher = createAddressHasher();
+        hasher.useKey(key);
+        return hasher.hash(address);
+      });
+      // After a replacement of the master key one line for each: grep searches them all.
+      const [current, ...former] = hashes;
+      context.show({ address, hash: current, ...(former.length === 0 ? {} : { former }) }, () => hashes);
       if (!config.log.hashAddresses || ['debug', 'trace'].includes(config.log.level))
         context.note('Addresses are not hashed in the log with log.hashAddresses = false or at level debug');
     },

@@ -87,6 +87,7 @@ export interface TokenAccounts {
 
 export interface ImportedTokenKey {
   accountId: string;
+  /** Keys of 32 bytes, one after another; the first one signs, and all of them verify. */
   key: Buffer;
 }
 
@@ -121,6 +122,8 @@ const MAX_URL_TOKEN_LENGTH = 16_384;
 /** Accounts whose keys are in memory; eleven keys each. */
 const MAX_CACHED_ACCOUNTS = 2000;
 const MAC_KEY_LENGTH = 32;
+/** Of an account, from which the keys of the purposes are derived. */
+export const ACCOUNT_KEY_LENGTH = 32;
 
 const NO_ACCOUNTS: TokenAccounts = { importedKey: () => null, accountOf: () => null };
 
@@ -134,13 +137,23 @@ export function linkPrefix(accountId: string): string {
   return headOf(accountTag(accountId)).toString('base64url');
 }
 
-/** The key from which an installation derives the keys of an account's tokens, if the account has no imported key. */
-export function ownTokenKey(seal: Pick<Seal, 'derive'>, accountId: string): Buffer {
-  return seal.derive(`token/account/${accountTag(accountId).toString('hex')}`);
+/**
+ * The keys from which an installation derives the keys of an account's tokens, if the account has no imported key: one of
+ * 32 bytes for each master key, one after another, the newest first.
+ */
+export function ownTokenKey(seal: Pick<Seal, 'deriveEach'>, accountId: string): Buffer {
+  return Buffer.concat(seal.deriveEach(tokenPurpose(accountTag(accountId).toString('hex'))));
+}
+
+function tokenPurpose(tag: string): string {
+  return `token/account/${tag}`;
 }
 
 /** The keys of one account by purpose. */
 type Keys = Record<UrlPurpose | AddressPurpose, KeyObject>;
+
+/** The keys that sign, then those that only verify, because the master key was replaced. */
+type AccountKeys = readonly [Keys, ...Keys[]];
 
 /** What creates the tokens of an account; `keys` are those of `tokens`. `tag`: in hexadecimal digits. */
 interface AccountSigner {
@@ -163,20 +176,27 @@ interface Verified {
  * constant time. Derives the keys from `seal`; the tokens of one data directory are invalid in another, unless an account
  * moved.
  */
-export function createTokens(seal: Pick<Seal, 'derive'>, accounts: TokenAccounts = NO_ACCOUNTS) {
+export function createTokens(
+  seal: Pick<Seal, 'deriveEach' | 'newest'>,
+  accounts: TokenAccounts = NO_ACCOUNTS,
+) {
   const signers = new LRUCache<string, AccountSigner>({ max: MAX_CACHED_ACCOUNTS });
-  const cache = new LRUCache<string, Keys>({ max: MAX_CACHED_ACCOUNTS });
+  const cache = new LRUCache<string, AccountKeys>({ max: MAX_CACHED_ACCOUNTS });
 
-  function cached(name: string, accountKey: () => Buffer): Keys {
+  function cached(name: string, accountKeys: () => Buffer[]): AccountKeys {
     const known = cache.get(name);
     if (known !== undefined) return known;
-    const keys = derivedKeys(accountKey());
+    const [first, ...former] = accountKeys();
+    if (first === undefined) throw new Error(`There is no key for tokens of ${name}`);
+    const keys: AccountKeys = [derivedKeys(first), ...former.map(derivedKeys)];
     cache.set(name, keys);
     return keys;
   }
-  const ownKeys = (tag: string) => cached(tag, () => seal.derive(`token/account/${tag}`));
+  // A new master key gives new keys.
+  const ownKeys = (tag: string) =>
+    cached(`${seal.newest()} ${tag}`, () => seal.deriveEach(tokenPurpose(tag)));
   const importedKeys = ({ accountId, key }: ImportedTokenKey) =>
-    cached(`${accountId} ${key.toString('hex')}`, () => key);
+    cached(`${accountId} ${key.toString('hex')}`, () => split(key));
 
   /** Verifies with the key of this installation, then with the one that was imported with the account. */
   function verify(
@@ -185,10 +205,17 @@ export function createTokens(seal: Pick<Seal, 'derive'>, accounts: TokenAccounts
     purpose: UrlPurpose | AddressPurpose,
     macLength: number,
   ): Verified | null {
-    const signed = verifiedPayload(bytes, ownKeys(tag)[purpose], macLength);
+    const signedBy = (accountKeys: AccountKeys) => {
+      for (const keys of accountKeys) {
+        const payload = verifiedPayload(bytes, keys[purpose], macLength);
+        if (payload !== null) return payload;
+      }
+      return null;
+    };
+    const signed = signedBy(ownKeys(tag));
     if (signed !== null) return { payload: signed, isOf: (id) => accountTag(id).toString('hex') === tag };
     const importedKey = accounts.importedKey(tag);
-    const payload = importedKey && verifiedPayload(bytes, importedKeys(importedKey)[purpose], macLength);
+    const payload = importedKey && signedBy(importedKeys(importedKey));
     return payload && { payload, isOf: (id) => id === importedKey.accountId };
   }
 
@@ -237,7 +264,7 @@ export function createTokens(seal: Pick<Seal, 'derive'>, accounts: TokenAccounts
       }
       // Looked up each time: the account may have been imported, or deleted and created again, meanwhile.
       const importedKey = accounts.importedKey(signer.tag);
-      const keys = importedKey?.accountId === accountId ? importedKeys(importedKey) : ownKeys(signer.tag);
+      const [keys] = importedKey?.accountId === accountId ? importedKeys(importedKey) : ownKeys(signer.tag);
       if (signer.tokens === null || signer.keys !== keys) {
         signer.keys = keys;
         signer.tokens = accountTokens(Buffer.from(signer.tag, 'hex'), keys);
@@ -365,6 +392,14 @@ function derivedKeys(accountKey: Buffer): Keys {
     ...keysOf((purpose) => keyFor(`url/${purpose}`), URL_PURPOSES),
     ...keysOf(keyFor, addressPurposes()),
   };
+}
+
+/** Keys of 32 bytes. */
+function split(keys: Buffer): Buffer[] {
+  const count = Math.floor(keys.length / ACCOUNT_KEY_LENGTH);
+  return Array.from({ length: count }, (_, index) =>
+    keys.subarray(index * ACCOUNT_KEY_LENGTH, (index + 1) * ACCOUNT_KEY_LENGTH),
+  );
 }
 
 /** The payload, followed by its MAC. */

@@ -109,7 +109,7 @@ export function createPasswordCredentials(
     return writer.run((tx): boolean => {
       const current = tx.people.get(row.person_id);
       if (current === null || current.totp === null || current.password !== row.password) return false;
-      const secret = seal.open(current.totp, sealContext(row.person_id));
+      const secret = seal.open(current.totp, totpSealContext(row.person_id));
       const step = matchTotp(secret, code, clock.now(), current.totp_used);
       if (step === null) return false;
       tx.people.update({ ...current, totp_used: step });
@@ -181,7 +181,10 @@ export function createPasswordCredentials(
       if (secret === null) return invalid('state', 'has expired: begin again');
       const step = matchTotp(secret, code, clock.now(), 0);
       if (step === null) return invalid('code', 'is not the current code: check the clock of the device');
-      return change(session, { totp: seal.seal(secret, sealContext(session.person.id)), totp_used: step });
+      return change(session, {
+        totp: seal.seal(secret, totpSealContext(session.person.id)),
+        totp_used: step,
+      });
     },
   };
 }
@@ -193,7 +196,8 @@ function tooManyAttempts(by: 'from' | 'for', { retryAfterSeconds }: RateReading)
   return refuse('RATE_LIMITED', message, { retryAfter: retryAfterSeconds });
 }
 
-function sealContext(personId: string): string {
+/** The context with which the secret of an authenticator app is sealed. */
+export function totpSealContext(personId: string): string {
   return `totp ${personId}`;
 }
 

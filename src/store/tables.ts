@@ -62,6 +62,7 @@ import { sessionTable, signInLinkTable } from './people/sessions.ts';
 import { publicPagesTable } from './public-pages.ts';
 import { reputationCountTable } from './reputation/reputation-counts.ts';
 import { spamRateTable } from './reputation/spam-rates.ts';
+import { sealedValueTable } from './sealed-values.ts';
 import { sendingLimitTable } from './sending-limits.ts';
 import { settingsTable } from './settings.ts';
 import { suppressionRemovalTable, suppressionTable } from './suppressions.ts';
@@ -161,6 +162,7 @@ export function createTables(db: Database) {
     suppressionRemovals: () => suppressionRemovalTable(db),
     auditRecords: () => auditTable(db),
     tokenKeys: () => tokenKeyTable(db),
+    sealedValues: () => sealedValueTable(db),
     movedMessages: () => movedMessageTable(db),
     accountImports: () => accountImportTable(db),
     importedRecords: () => importedRecordTable(db),

@@ -189,7 +189,7 @@ async function writeFile(
   }
 }
 
-/** The key of the account's tokens: the key that was imported with it, or that of this installation. */
+/** The keys of the account's tokens: those that were imported with it, or those of this installation. */
 function tokenKeyOf({ tables, seal }: ExportContext, accountId: string): Buffer {
   const imported = tables.tokenKeys.of(accountId);
   return imported === null

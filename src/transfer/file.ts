@@ -5,6 +5,7 @@ import { createGunzip } from 'node:zlib';
 import type * as z from 'zod';
 import { fileFault, OperatorFault } from '../core/operator-fault.ts';
 import { mac } from '../core/seal.ts';
+import { ACCOUNT_KEY_LENGTH } from '../mail/tokens.ts';
 import { formatBytes } from '../store/migrate/upgrade.ts';
 import { TRANSFER_TYPES, type TransferType } from '../store/transfer/kinds.ts';
 import {
@@ -108,7 +109,8 @@ function openTokenKey(name: string, header: Header, seal: FileSeal): Buffer {
     // The key of the seal differs: the tag of AES-GCM does not match.
     throw new FileFault(`The passphrase does not match ${name}`);
   }
-  if (key.length !== 32) throw new FileFault(`${name} is damaged: the key of the tokens must have 32 bytes`);
+  if (key.length === 0 || key.length % ACCOUNT_KEY_LENGTH !== 0)
+    throw new FileFault(`${name} is damaged: a key of the tokens must have ${ACCOUNT_KEY_LENGTH} bytes`);
   return key;
 }
 

@@ -57,7 +57,8 @@ export const headerSchema = z.strictObject({
     salt: z.base64().length(24),
   }),
   /** The key of the account's tokens, sealed. */
-  tokenKey: z.base64().max(200),
+  /** Keys of 32 bytes, at most 255, sealed. */
+  tokenKey: z.base64().max(11_000),
   /** Records by type. */
   counts: z.strictObject(recordOf(TRANSFER_TYPES, () => count)),
 });

@@ -326,6 +326,33 @@ describe('the tokens of an account that came from another installation', () => {
   });
 });
 
+describe('the tokens after a replacement of the master key', () => {
+  const keys = new Map([
+    [1, Buffer.alloc(32, 1)],
+    [2, Buffer.alloc(32, 2)],
+  ]);
+  const both = createSeal(() => ({ newest: 2, keys }), systemRandom);
+
+  it('of the former key are valid, and new ones have the new key', () => {
+    const after = createTokens(both);
+    for (const purpose of PURPOSES) {
+      expect(idIn(after, purpose, made[purpose](sample))).toBe(sample);
+      expect(after.of(ACCOUNT)[purpose](sample)).toBe(otherTokens.of(ACCOUNT)[purpose](sample));
+    }
+  });
+
+  it('of both keys are valid where the account moves', () => {
+    const there = createTokens(createSeal(Buffer.alloc(32, 3), systemRandom), {
+      importedKey: () => ({ accountId: ACCOUNT, key: ownTokenKey(both, ACCOUNT) }),
+      accountOf: () => null,
+    });
+    for (const purpose of PURPOSES) {
+      expect(idIn(there, purpose, made[purpose](sample))).toBe(sample);
+      expect(idIn(there, purpose, otherTokens.of(ACCOUNT)[purpose](sample))).toBe(sample);
+    }
+  });
+});
+
 it('every URL token of an account begins with its prefix', () => {
   const click = clickTokens(made.click, sample, 'link.example.com')('https://example.com/');
   expect(linkPrefix(ACCOUNT)).toMatch(/^[\w-]{8}$/);

@@ -9,7 +9,8 @@ import { type DkimKeyName, keyRecordName } from '../keys.ts';
  * The DKIM key of the platform that signs TLS reports. Its record has the service type `tlsrpt` (RFC 8460 §3).
  */
 const SELECTOR = 'tlsrpt';
-const PRIVATE_KEY = 'tlsrpt-dkim-key';
+/** The setting with the sealed key, in base64, and the context with which it is sealed. */
+export const REPORT_KEY = 'tlsrpt-dkim-key';
 const PUBLIC_KEY = 'tlsrpt-dkim-public-key';
 
 /**
@@ -20,20 +21,20 @@ export async function reportSigner(
   { tables, writer, seal }: Pick<Context, 'tables' | 'writer' | 'seal'>,
   { hostname, generateKey, signal }: { hostname: string; generateKey: GenerateKey; signal: AbortSignal },
 ): Promise<DkimSigner> {
-  let sealed = tables.settings.get(PRIVATE_KEY);
+  let sealed = tables.settings.get(REPORT_KEY);
   if (sealed === null) {
     const key = await generateKey();
     signal.throwIfAborted();
     const der = key.export({ type: 'pkcs8', format: 'der' });
-    const secret = seal.seal(der, PRIVATE_KEY).toString('base64');
+    const secret = seal.seal(der, REPORT_KEY).toString('base64');
     const record = publicKeyRecordValue(createPublicKey(key)).replace('; p=', '; s=tlsrpt; p=');
     await writer.run((tx) => {
-      tx.settings.put(PRIVATE_KEY, secret);
+      tx.settings.put(REPORT_KEY, secret);
       tx.settings.put(PUBLIC_KEY, record);
     });
     sealed = secret;
   }
-  const secret = seal.open(Buffer.from(sealed, 'base64'), PRIVATE_KEY);
+  const secret = seal.open(Buffer.from(sealed, 'base64'), REPORT_KEY);
   const key = createPrivateKey({ key: secret, format: 'der', type: 'pkcs8' });
   return { domain: hostname, selector: SELECTOR, key };
 }

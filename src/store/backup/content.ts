@@ -1,7 +1,7 @@
 import { type Database, openConnection, readNumber } from '../database/connection.ts';
 import { statements } from '../database/statements.ts';
 import { dkimSealContext } from '../domains/domains.ts';
-import { FINGERPRINT } from '../master-key.ts';
+import { keyRecord } from '../master-key.ts';
 import { knownMigrations, newestOf, readSchema } from '../migrate/migrations.ts';
 import { STATUS_CODES } from '../rows/row-keys.ts';
 import { settingsTable } from '../settings.ts';
@@ -17,6 +17,8 @@ export interface DatabaseContent {
   isCopy: boolean;
   /** Fingerprint of the master key, in hexadecimal; null: no secret was sealed yet. */
   keyFingerprint: string | null;
+  /** See `KeyRecord.ring`. */
+  keyRing: string | null;
   /** Null when the schema is not that of this program. */
   counts: ContentCounts | null;
   /** A sealed DKIM key, for testing a master key; null: there is none, or the database was not checked. */
@@ -52,12 +54,14 @@ export function describeDatabase(file: string, { check }: { check: boolean }): D
     const damage = check ? integrityOf(db) : null;
     const schema = readSchema(db);
     const settings = settingsTable(db);
+    const { fingerprint, ring } = keyRecord({ settings });
     return {
       schema,
       instanceId: settings.get(INSTANCE),
       generation: Number(settings.get(GENERATION) ?? 0),
       isCopy: isCopy({ settings }),
-      keyFingerprint: settings.get(FINGERPRINT),
+      keyFingerprint: fingerprint,
+      keyRing: ring,
       counts: schema === newestOf(knownMigrations()) ? countsOf(db) : null,
       sealed: check && (damage?.length ?? 0) === 0 ? sealedSample(db) : null,
       damage,
