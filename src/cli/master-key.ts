@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Command } from 'commander';
+import { signingSecretSealContext } from '../accounts/keys.ts';
 import { ACCOUNT_KEY, certificateSealContext } from '../certificates/keeper.ts';
 import { errorCode } from '../core/errors.ts';
 import { fileFault, OperatorFault } from '../core/operator-fault.ts';
@@ -64,6 +65,13 @@ export const SEALED: readonly Sealed[] = [
     column: 'secret',
     from: '(SELECT secret_id, secret, webhook_id FROM webhook_secrets JOIN webhooks ON webhooks.number = webhook)',
     renewed: (row, seal) => seal.renew(bytesOf(row, 'secret'), webhookSealContext(textOf(row, 'webhook_id'))),
+  },
+  {
+    table: 'api_keys',
+    key: 'key_id',
+    column: 'signing_secret',
+    renewed: (row, seal) =>
+      seal.renew(bytesOf(row, 'signing_secret'), signingSecretSealContext(textOf(row, 'key_id'))),
   },
   { table: 'webhooks', key: 'number', column: 'headers', renewed: renewedHeaders },
   {

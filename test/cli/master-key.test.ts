@@ -64,11 +64,16 @@ function fill({ db, seal }: Pick<Store, 'db' | 'seal'>): void {
 describe('key rotate-master', () => {
   it('knows every column that the schema describes as sealed', () => {
     const sql = readFileSync(join(MIGRATIONS, '0001-schema.sql'), 'utf8');
+    const added = readFileSync(join(MIGRATIONS, '0002-audience.sql'), 'utf8');
     const found: string[] = [];
     for (const [, table, body = ''] of sql.matchAll(/^CREATE TABLE (\w+) \(.*\n([\s\S]*?)^\)/gm))
       for (const [, column] of body.matchAll(/^ {2}(\w+) +BLOB\b.*--.*\bsealed\b/gm))
         found.push(`${table}.${column}`);
-    expect(found).toHaveLength(6);
+    for (const [, table, column] of added.matchAll(
+      /^--.*\bsealed\b.*\n(?:--.*\n)*ALTER TABLE (\w+) ADD COLUMN (\w+)/gm,
+    ))
+      found.push(`${table}.${column}`);
+    expect(found).toHaveLength(8);
     expect(SEALED.map(({ table, column }) => `${table}.${column}`)).toEqual(expect.arrayContaining(found));
   });
 
@@ -97,6 +102,8 @@ describe('key rotate-master', () => {
       headers,
     ];
     await shell.json(...hook, '--json');
+    const scope = ['--account', 'shop', '--scope', 'transactional'];
+    await shell.json('key', 'create', ...scope, '--sigv4');
     const before = readFileSync(keyFile);
     const link = createTokens(store.seal).of('shop').openUrl('msg_1700000000000_abcdefghijkl');
     const { number, renewed, complete } = await shell.json('key', 'rotate-master', '--yes', '--json');
