@@ -11,6 +11,8 @@ export interface WebhookRow {
   name: string;
   description: string | null;
   url: string;
+  /** Whose bodies its calls have. */
+  format: 'postrider' | 'postmark' | 'sendgrid' | 'mailgun' | 'resend' | 'ses';
   /** JSON array of event kinds, or `["*"]`. */
   events: string;
   /** JSON: which events of these kinds it gets; null: all. */

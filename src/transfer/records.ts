@@ -32,6 +32,7 @@ import { ROUTE_ACTIONS, SPAM_POLICIES } from '../store/inbound/inbound-routes.ts
 import { MEDIA_PART_BYTES } from '../store/media.ts';
 import { SUPPRESSION_REASONS, SUPPRESSION_STREAMS } from '../store/suppressions.ts';
 import type { TransferType } from '../store/transfer/kinds.ts';
+import { WEBHOOK_FORMATS } from '../webhooks/formats.ts';
 import {
   accountScope,
   bytes,
@@ -376,6 +377,7 @@ export const RECORD_SCHEMAS = {
     url: short,
     events: json(z.array(z.enum(['*', ...EVENT_KINDS])).min(1)),
     // Files of older versions do not have it.
+    format: z.enum(WEBHOOK_FORMATS).default('postrider'),
     filter: json(webhookFilter).nullable().default(null),
     headers: json(z.record(z.string(), z.base64().max(2000)))
       .nullable()

@@ -3,6 +3,7 @@ import { isForbidden, isPublic, literalAddress } from '../dns/address-kinds.ts';
 import { EVENT_KINDS, isEventKind } from '../events/event-types.ts';
 import type { WebhookFilter } from '../events/webhook-filter.ts';
 import { normalizeDomain } from '../mail/address.ts';
+import { hasEvent, type WebhookFormat } from './formats.ts';
 import type { WebhookFields } from './resource.ts';
 
 /** Subscribes to all kinds of events. */
@@ -13,6 +14,8 @@ const MAX_NAME_LENGTH = 100;
 
 export interface WebhookInput {
   url: string;
+  /** Default: `postrider`. */
+  format?: WebhookFormat | undefined;
   events: string | readonly string[];
   filter?: WebhookFilter | null | undefined;
   headers?: Readonly<Record<string, string>> | null | undefined;
@@ -26,7 +29,15 @@ export type WebhookPatch = { [Field in keyof WebhookInput]?: WebhookInput[Field]
 /** Validates the input of a new webhook and adds the defaults. */
 export function newFields(input: WebhookInput, allowPrivateNetworks: boolean): WebhookFields | Refusal {
   const { description = null, isActive = true } = input;
-  const empty = { url: '', events: [], filter: null, name: '', description, isActive };
+  const empty: WebhookFields = {
+    url: '',
+    format: 'postrider',
+    events: [],
+    filter: null,
+    name: '',
+    description,
+    isActive,
+  };
   const fields = changedFields(empty, input, allowPrivateNetworks);
   return isRefusal(fields)
     ? fields
@@ -41,12 +52,15 @@ export function changedFields(
 ): WebhookFields | Refusal {
   const url = patch.url === undefined ? current.url : webhookUrl(patch.url, allowPrivateNetworks);
   if (isRefusal(url)) return url;
-  const events = patch.events === undefined ? current.events : webhookEvents(patch.events);
+  const format = patch.format ?? current.format;
+  const kinds = patch.events === undefined ? current.events : webhookEvents(patch.events);
+  const events = isRefusal(kinds) ? kinds : eventsIn(format, kinds);
   if (isRefusal(events)) return events;
   const filter = patch.filter === undefined ? current.filter : webhookFilter(patch.filter);
   if (isRefusal(filter)) return filter;
   return {
     url,
+    format,
     events,
     filter,
     name: patch.name ?? current.name,
@@ -89,6 +103,13 @@ export function webhookEvents(input: string | readonly string[]): string[] | Ref
   return kinds.includes(EVERY_EVENT) ? [EVERY_EVENT] : kinds;
 }
 
+/** Returns the kinds that the format has a name for: a webhook gets, and shows, no others. */
+function eventsIn(format: WebhookFormat, kinds: string[]): string[] | Refusal {
+  if (format === 'postrider') return kinds;
+  const named = (kinds.includes(EVERY_EVENT) ? EVENT_KINDS : kinds).filter((kind) => hasEvent(format, kind));
+  return named.length > 0 ? named : invalid('events', `must contain an event that the format ${format} has`);
+}
+
 /** Returns the filter with domains as lower-case A-labels and without empty lists; null: it has none. */
 function webhookFilter(filter: WebhookFilter | null): WebhookFilter | null | Refusal {
   const { domains: given = [], streams = [], tags = [] } = filter ?? {};
@@ -118,7 +139,7 @@ const HEADER_VALUE = /^[!-~](?:[ -~]*[!-~])?$/;
  * gateways in front of endpoints require them.
  */
 const OWN_HEADERS =
-  /^(?:host|content-.*|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|user-agent|webhook-.*)$/i;
+  /^(?:host|content-.*|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|user-agent|webhook-.*|svix-.*|x-twilio-.*)$/i;
 
 /** Validates the headers that an account adds to calls. */
 export function webhookHeaders(

@@ -6,11 +6,14 @@ import { HELD_BY_RESTORE } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { ListedWebhookDelivery } from '../store/webhook-deliveries.ts';
 import type { WebhookRow } from '../store/webhooks.ts';
-import { readHeaders } from './secrets.ts';
+import { verificationKey, type WebhookFormat } from './formats.ts';
+import { presentSecret, readHeaders } from './secrets.ts';
 
 /** What an account can set. */
 export interface WebhookFields {
   url: string;
+  /** Whose bodies its calls have. */
+  format: WebhookFormat;
   events: string[];
   /** Null: all events of these kinds. */
   filter: WebhookFilter | null;
@@ -34,7 +37,7 @@ export type WebhookDelivery = ReturnType<typeof presentDelivery>;
 
 /** Without description, secret and the values of headers. `failingSince`: all calls since then failed. */
 export function presentWebhook(row: WebhookRow) {
-  const { url, name, events, filter, isActive } = fieldsOf(row);
+  const { url, format, name, events, filter, isActive } = fieldsOf(row);
   const headerNames = Object.keys(readHeaders(row.headers));
   return {
     webhookId: row.webhook_id,
@@ -44,6 +47,7 @@ export function presentWebhook(row: WebhookRow) {
     isActive,
     createdAt: row.created_at,
     ...withoutNulls({
+      format: format === 'postrider' ? null : format,
       filter,
       headerNames: headerNames.length === 0 ? null : headerNames,
       failingSince: isoOrNull(row.failing_since),
@@ -51,11 +55,16 @@ export function presentWebhook(row: WebhookRow) {
   };
 }
 
-/** `secret`: the current one, as `presentSecret` returns it. `offReason`: why the service disabled it. */
-export function presentWebhookDetail(row: WebhookRow, secret: string) {
+/** `key`: the current one. `offReason`: why the service disabled it. */
+export function presentWebhookDetail(row: WebhookRow, key: Buffer) {
   return {
     ...presentWebhook(row),
-    ...withoutNulls({ description: row.description, secret, offReason: row.off_reason }),
+    secret: presentSecret(key),
+    ...withoutNulls({
+      verificationKey: row.format === 'sendgrid' ? verificationKey(key) : null,
+      description: row.description,
+      offReason: row.off_reason,
+    }),
     updatedAt: row.updated_at,
   };
 }
@@ -65,6 +74,7 @@ export function fieldsOf(row: WebhookRow): WebhookFields {
   const events: string[] = JSON.parse(row.events);
   return {
     url: row.url,
+    format: row.format,
     events,
     // Sound: only this module writes the column.
     filter: row.filter === null ? null : (JSON.parse(row.filter) as WebhookFilter),

@@ -9,7 +9,7 @@ import type { WebhookDeliveryRow } from '../store/webhook-deliveries.ts';
 import type { WebhookRow } from '../store/webhooks.ts';
 import type { CallResult, WebhookCaller } from './call.ts';
 import { type CallOutcome, outcomeOf, withoutErased } from './outcome.ts';
-import { signatureHeaders, webhookPayload } from './payload.ts';
+import { payloadIn, signedCall, TOKEN_BYTES } from './payload.ts';
 import type { WebhookSecrets } from './secrets.ts';
 
 /**
@@ -136,9 +136,14 @@ export function createWebhookSender(
     keys: readonly Buffer[],
     signal: AbortSignal,
   ): Promise<void> {
+    const { format } = webhook;
     const event = tables.events.bySeq(row.event_seq);
-    if (event === null) {
-      const error = 'the event is past its retention';
+    const payload = event === null ? null : payloadIn(format, tables, event);
+    if (event === null || payload === null) {
+      const error =
+        event === null
+          ? 'the event is past its retention'
+          : `the format ${format} has no event ${event.kind}`;
       await writer.run(
         (tx) => tx.webhookDeliveries.record({ ...row, state: 'failed', error }),
         queue.accountId,
@@ -147,11 +152,10 @@ export function createWebhookSender(
     }
     // An event is sent only when it is on disk: a power failure must not undo an event that a receiver has.
     await writer.durable();
-    const body = JSON.stringify(webhookPayload(event));
-    const headers = {
-      ...secrets.headers(webhook),
-      ...signatureHeaders(keys, { id: event.event_id, body, now: clock.now() }),
-    };
+    const id = event.event_id;
+    const token = random.bytes(TOKEN_BYTES);
+    const { body, headers: signed } = signedCall({ format, id, payload, keys, token, now: clock.now() });
+    const headers = { ...secrets.headers(webhook), ...signed };
     const result = await caller.call({ accountId: queue.accountId, url: webhook.url, headers, body }, signal);
     if (result === null) return;
     const outcome = outcomeOf(row, result, { now: clock.now(), random });

@@ -25,7 +25,7 @@ import {
   webhookHeaders,
 } from './input.ts';
 import { errorOf } from './outcome.ts';
-import { signatureHeaders, webhookPayload } from './payload.ts';
+import { payloadIn, signedCall, TOKEN_BYTES } from './payload.ts';
 import {
   fieldsOf,
   findWebhook,
@@ -38,7 +38,7 @@ import {
   type WebhookDetail,
   type WebhookFields,
 } from './resource.ts';
-import { presentSecret, type WebhookSecrets } from './secrets.ts';
+import type { WebhookSecrets } from './secrets.ts';
 import type { WebhookSender } from './sender.ts';
 
 /** How long an old secret still signs. */
@@ -51,7 +51,7 @@ const MAX_OLD_SECRETS = 5;
  * reset `failingSince`.
  */
 export function createWebhooks(
-  context: Pick<Context, 'tables' | 'reader' | 'writer' | 'clock' | 'ids' | 'log'>,
+  context: Pick<Context, 'tables' | 'reader' | 'writer' | 'clock' | 'ids' | 'random' | 'log'>,
   {
     secrets,
     caller,
@@ -73,7 +73,7 @@ export function createWebhooks(
   function present(row: WebhookRow): WebhookDetail {
     const [key] = secrets.keys(tables, row, clock.now());
     if (key === undefined) throw new Error(`Webhook ${row.webhook_id} has no secret`);
-    return presentWebhookDetail(row, presentSecret(key));
+    return presentWebhookDetail(row, key);
   }
 
   /** Changes a webhook of the account in a unit of work; resolves with the row that `edit` returned. */
@@ -214,9 +214,10 @@ function checkDomains({ domains }: Tables, accountId: string, { filter }: Webhoo
   return invalid(`filter.domains[${index}]`, `${names[index]} is not a domain of this account`);
 }
 
-function columns({ url, events, filter, name, description, isActive }: WebhookFields) {
+function columns({ url, format, events, filter, name, description, isActive }: WebhookFields) {
   return {
     url,
+    format,
     events: JSON.stringify(events),
     filter: filter === null ? null : JSON.stringify(filter),
     name,
@@ -330,9 +331,9 @@ function createWebhookDeliveries(
       if (isRefusal(webhook)) return webhook;
       const row = tables.webhookDeliveries.byId(webhook.number, deliveryId);
       if (row === null) return unknownDelivery(webhookId, deliveryId);
-      // Null: retention has deleted the event.
+      // Null: retention has deleted the event, or the format has no name for it.
       const event = tables.events.bySeq(row.event_seq);
-      return { ...present(row), payload: event === null ? null : webhookPayload(event) };
+      return { ...present(row), payload: event === null ? null : payloadIn(webhook.format, tables, event) };
     },
     /** Makes one delivery ready, whatever its status is. */
     retry: async (
@@ -395,7 +396,7 @@ function unknownDelivery(webhookId: string, deliveryId: string): Refusal {
  * statistics; an abort of `signal` is a result with an error.
  */
 function createWebhookTester(
-  { tables, clock, ids }: Pick<Context, 'tables' | 'clock' | 'ids'>,
+  { tables, clock, ids, random }: Pick<Context, 'tables' | 'clock' | 'ids' | 'random'>,
   secrets: WebhookSecrets,
   caller: Pick<WebhookCaller, 'call'>,
 ) {
@@ -405,19 +406,20 @@ function createWebhookTester(
   return async (accountId: string, webhookId: string, kind: EventKind | undefined, signal: AbortSignal) => {
     const webhook = findWebhook(tables, accountId, webhookId);
     if (isRefusal(webhook)) return webhook;
+    const { format } = webhook;
+    const event = sampleEvent(kind ?? firstKind(webhook.events), accountId, { clock, ids });
+    const payload = payloadIn(format, tables, event);
+    if (payload === null) return invalid('event', `must be one that the format ${format} has`);
     if (running.has(webhook.number))
       return refuse('RATE_LIMITED', `A test of webhook ${webhookId} is in progress`, { retryAfter: 1 });
     running.add(webhook.number);
     try {
-      const event = sampleEvent(kind ?? firstKind(webhook.events), accountId, { clock, ids });
-      const payload = webhookPayload(event);
-      const body = JSON.stringify(payload);
       const startedAt = clock.now();
-      const call = { id: payload.id, body, now: startedAt };
-      const headers = {
-        ...secrets.headers(webhook),
-        ...signatureHeaders(secrets.keys(tables, webhook, startedAt), call),
-      };
+      const keys = secrets.keys(tables, webhook, startedAt);
+      const token = random.bytes(TOKEN_BYTES);
+      const call = { format, id: event.event_id, payload, keys, token, now: startedAt };
+      const { body, headers: signed } = signedCall(call);
+      const headers = { ...secrets.headers(webhook), ...signed };
       const result = (await caller.call({ accountId, url: webhook.url, headers, body }, signal)) ?? CANCELLED;
       const error = errorOf(result);
       return withoutNulls({

@@ -233,6 +233,7 @@ describe('webhook deliveries', () => {
       description: null,
       url: 'https://hook.example',
       events: '["*"]',
+      format: 'postrider',
       filter: null,
       headers: null,
       is_active: 1,

@@ -41,6 +41,7 @@ function start() {
         description: null,
         url: `https://${id}.test/secret-path`,
         events: '["*"]',
+        format: 'postrider',
         filter: null,
         headers: null,
         created_at: now - DAY,

@@ -26,6 +26,7 @@ function start() {
       description: null,
       url: 'https://receiver.example/hook',
       events: JSON.stringify(events),
+      format: 'postrider',
       filter: null,
       headers: null,
       is_active: 1,

@@ -284,6 +284,7 @@ describe('mail for an inbound route', () => {
       description: null,
       url: 'https://example.com/hooks',
       events: '["email_bounced"]',
+      format: 'postrider',
       filter: null,
       headers: null,
       is_active: 1,

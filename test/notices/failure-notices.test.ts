@@ -63,6 +63,7 @@ async function start() {
       description: null,
       url: 'https://crm.test/secret',
       events: '["*"]',
+      format: 'postrider',
       filter: null,
       headers: null,
       is_active: 1,

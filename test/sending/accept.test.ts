@@ -521,6 +521,7 @@ describe('suppressed recipients', () => {
           description: null,
           url: 'https://receiver.example/hook',
           events: '["*"]',
+          format: 'postrider',
           filter: null,
           headers: null,
           is_active: 1,

@@ -14,6 +14,7 @@ function addWebhook({ tables, ids, clock }: Store, row: Partial<WebhookRow> = {}
     description: null,
     url: 'https://receiver.example/hook',
     events: '["*"]',
+    format: 'postrider',
     filter: null,
     headers: null,
     is_active: 1,

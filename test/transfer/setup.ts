@@ -248,6 +248,7 @@ export async function startFull(options: InstallationOptions = {}) {
     description: null,
     url: 'https://shop.example/hooks',
     events: '["*"]',
+    format: 'postrider',
     filter: null,
     headers: secrets.sealHeaders('webhook_one', WEBHOOK_HEADERS),
     is_active: 1,

@@ -65,7 +65,7 @@ export async function startWebhooks(options: WebhookEnvOptions = {}) {
   const sender = createWebhookSender(shared, { ...shared, caller });
   const recorder = createRecorder({ clock, ids }, { onWebhookDue: sender.due });
   const webhooks = createWebhooks(
-    { ...store, log },
+    { ...store, log, random: systemRandom },
     {
       secrets,
       caller,

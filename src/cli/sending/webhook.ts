@@ -4,6 +4,7 @@ import { iso } from '../../core/clock.ts';
 import type { Refusal } from '../../core/refusal.ts';
 import { isEventKind } from '../../events/event-types.ts';
 import { FILTERED_STREAMS } from '../../events/webhook-filter.ts';
+import { WEBHOOK_FORMATS } from '../../webhooks/formats.ts';
 import type { WebhookPatch } from '../../webhooks/input.ts';
 import { mayCallPrivateNetworks, ownPorts } from '../../webhooks/private-networks.ts';
 import { DELIVERY_STATUSES, type WebhookDelivery, type WebhookDetail } from '../../webhooks/resource.ts';
@@ -31,6 +32,7 @@ import { counted, fieldLines } from '../output/table.ts';
 
 const options = [ofAccount, asJson] as const;
 const fieldOptions = [
+  option('--format <format>', 'whose webhooks the calls have the form of', { choices: WEBHOOK_FORMATS }),
   option('--name <name>', 'for display (default: the host)'),
   option('--description <text>', 'for display'),
   option('--stream <stream>', 'only events about this mail', { choices: FILTERED_STREAMS }),
@@ -148,7 +150,7 @@ Examples:
           const { signal } = new AbortController();
           const result = context.accepted(await webhooks.test(account, id, event, signal));
           const { payload, ...shown } = result;
-          context.show(result, () => fieldLines({ ...shown, event: payload.type }));
+          context.show(result, () => [...fieldLines(shown), JSON.stringify(payload, null, 2)]);
           if (!result.delivered) context.fail(result.error ?? 'The event was not delivered');
         },
       }),
@@ -210,15 +212,20 @@ function kindsIn(given: readonly string[]): string[] {
 
 /** What the options set. Values of headers come from a file: others could read those of a command line. */
 function fieldsIn({
+  format,
   name,
   description,
   stream,
   domain: domains,
   tag: tags,
   headersFile,
-}: OptionValues<typeof fieldOptions>): Pick<WebhookPatch, 'name' | 'description' | 'filter' | 'headers'> {
+}: OptionValues<typeof fieldOptions>): Pick<
+  WebhookPatch,
+  'format' | 'name' | 'description' | 'filter' | 'headers'
+> {
   const hasFilter = stream !== undefined || domains !== undefined || tags !== undefined;
   return {
+    format,
     name,
     description,
     ...(hasFilter ? { filter: { streams: stream === undefined ? [] : [stream], domains, tags } } : {}),

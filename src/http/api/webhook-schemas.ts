@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { DAY } from '../../core/clock.ts';
 import { EVENT_KINDS } from '../../events/event-types.ts';
 import { FILTERED_STREAMS } from '../../events/webhook-filter.ts';
+import { WEBHOOK_FORMATS } from '../../webhooks/formats.ts';
 import { DELIVERY_STATUSES } from '../../webhooks/resource.ts';
 import { EVENT_EXAMPLE } from './event-schema.ts';
 import { atMost, line, lines } from './fields.ts';
@@ -22,6 +23,14 @@ export const webhookFields = {
     description:
       'The receiving endpoint: http or https, without user name and password. Its name is looked up in DNS; only `localhost` refers to the machine of this service.',
   }),
+  format: z
+    .enum(WEBHOOK_FORMATS)
+    .meta({
+      id: 'WebhookFormat',
+      description:
+        'Whose webhooks the calls have the bodies of. Default: `postrider`. Kinds of events for which the format has no name are not sent, and are not in `events` of the response.',
+    })
+    .optional(),
   events: z
     .union([eventFilter, atMost(z.array(eventFilter).min(1), MAX_EVENT_FILTERS)])
     .meta({ id: 'WebhookEvents', description: 'Kinds of events that are sent to the webhook; `*`: all.' }),
@@ -71,6 +80,7 @@ const webhookShape = {
   name: z.string(),
   url: z.string(),
   events: z.array(z.string()),
+  format: z.enum(WEBHOOK_FORMATS).optional().describe('Absent: `postrider`, our own format.'),
   filter: webhookFields.filter,
   headerNames: z.array(z.string()).optional().describe('Names of the headers that are added to its calls.'),
   isActive: z.boolean(),
@@ -87,6 +97,10 @@ export const webhookDetail = z
     secret: z
       .string()
       .describe('`whsec_` and the key in base64, as the Standard Webhooks libraries expect it.'),
+    verificationKey: z
+      .string()
+      .optional()
+      .describe('The public key that verifies calls in the format `sendgrid`: DER in base64.'),
     offReason: z
       .enum(['gone', 'failing'])
       .optional()
@@ -134,12 +148,18 @@ const payload = z
     livemode: z.boolean(),
     data: z.object({ object: z.looseObject({ eventId: z.string(), event: z.string() }) }),
   })
-  .meta({ id: 'WebhookPayload', description: 'The body of the calls.' });
+  .meta({ id: 'WebhookPayload', description: 'The body of the calls in our own format.' });
+
+const providerPayload = z
+  .union([z.looseObject({}), z.array(z.looseObject({}))])
+  .meta({ id: 'WebhookProviderPayload', description: 'The body in the format of a provider.' });
 
 export const deliveryDetail = z
   .intersection(
     delivery,
-    z.object({ payload: payload.nullable().describe('`null` after the event is purged.') }),
+    z.object({
+      payload: z.union([payload, providerPayload]).nullable().describe('`null` after the event is purged.'),
+    }),
   )
   .meta({ id: 'WebhookDeliveryDetail' });
 
@@ -151,7 +171,7 @@ export const testResult = z
     responseBody: z.string().optional().describe('The first 1 KiB of the response body.'),
     error: z.string().optional(),
     durationMs: z.int(),
-    payload,
+    payload: z.union([payload, providerPayload]),
   })
   .meta({ id: 'WebhookTestResult' });
 

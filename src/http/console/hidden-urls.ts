@@ -25,12 +25,15 @@ export function withHiddenUrls(route: Route, access: Pick<ConsoleAccess, 'identi
   };
 }
 
+/** Fields with URLs: ours, and those of webhooks in the formats of other providers. */
+const URL_FIELDS: ReadonlySet<string> = new Set(['url', 'Url', 'OriginalLink', 'link']);
+
 /** A copy of a part of a response; JSON values have no cycles. */
 export function hideUrls<T>(value: T, hidden: Hidden): T {
   if (typeof value !== 'object' || value === null) return value;
   const entries = Object.entries(value).map(([name, each]): [string, unknown] => [
     name,
-    name === 'url' && typeof each === 'string' ? shownUrl(each, hidden) : hideUrls(each, hidden),
+    URL_FIELDS.has(name) && typeof each === 'string' ? shownUrl(each, hidden) : hideUrls(each, hidden),
   ]);
   // Sound: the same fields, with values of the same types.
   return (Array.isArray(value) ? entries.map(([, each]) => each) : Object.fromEntries(entries)) as T;

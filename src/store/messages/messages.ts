@@ -10,6 +10,7 @@ import {
   MESSAGE_COLUMNS,
   type MessageRow,
   type MessageStatus,
+  messageIdOf,
   messageKey,
   messageRows,
   type NewAttempt,
@@ -145,6 +146,14 @@ export function messageTable(db: Database) {
       `SELECT ${MESSAGE_COLUMNS}, ${LISTED_COLUMNS} FROM messages m LEFT JOIN queue q USING (seq) WHERE m.message_key = ?`,
     )
     .raw();
+  const firstOf = (column: 'content_id' | 'job_key') =>
+    db
+      .prepare<[number], StoredKey>(`
+        SELECT f.message_key FROM messages m JOIN messages f ON f.${column} = m.${column}
+        WHERE m.seq = ? AND f.account = m.account AND f.created_at = m.created_at ORDER BY f.seq LIMIT 1`)
+      .pluck();
+  const firstOfContent = firstOf('content_id');
+  const firstOfJob = firstOf('job_key');
   const setState = sql.run<[number, number, number | null, number | null, number | null, number]>(`
     UPDATE messages SET status_code = ?, updated_at = ?, attempts = coalesce(?, attempts),
       sent_time = iif(sent_time < 0, coalesce(?, sent_time), sent_time),
@@ -192,6 +201,14 @@ export function messageTable(db: Database) {
     bySeq: (seq: number): MessageRow | null => {
       const found = bySeq.get(seq);
       return found === undefined ? null : toRow(found);
+    },
+    /**
+     * The id of the first message of the send of a message that belongs to no campaign: the messages of a job, or with the same
+     * content. Ids of contents can be assigned again, so they are of the same account and time. Null: there is no such message.
+     */
+    firstOfSend: (seq: number, isJob: boolean): string | null => {
+      const key = (isJob ? firstOfJob : firstOfContent).get(seq);
+      return key === undefined ? null : messageIdOf(key);
     },
     /** A message of any account: compare `account_id` before returning it to a caller. */
     byId: (messageId: string): ListedMessage | null => {

@@ -775,3 +775,7 @@ ALTER TABLE domains ADD COLUMN track_clicks INTEGER NOT NULL DEFAULT 0 CHECK (tr
 
 -- Keys whose requests are signed (signature version 4): the verifier needs the secret, sealed (accounts/keys).
 ALTER TABLE api_keys ADD COLUMN signing_secret BLOB;                -- null: requests have the secret itself
+
+-- Whose bodies the calls of a webhook have (webhooks/formats).
+ALTER TABLE webhooks ADD COLUMN format TEXT NOT NULL DEFAULT 'postrider'
+  CHECK (format IN ('postrider', 'postmark', 'sendgrid', 'mailgun', 'resend', 'ses'));

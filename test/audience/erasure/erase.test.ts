@@ -39,6 +39,7 @@ const WEBHOOK = {
   description: null,
   url: 'http://127.0.0.1:9',
   events: '["*"]',
+  format: 'postrider',
   filter: null,
   headers: null,
   is_active: 1,

@@ -2,7 +2,7 @@ import { operate } from '../../api.ts';
 import type { BodyOf, DataOf } from '../../operations.ts';
 import { Button } from '../../parts/button.tsx';
 import { Field } from '../../parts/field.tsx';
-import { fieldText, filledTexts } from '../../parts/field-text.ts';
+import { fieldChoice, fieldText, filledTexts } from '../../parts/field-text.ts';
 import { Outcome, useAction } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -35,6 +35,22 @@ const EVENTS = [
   'email_received',
   'source_address_blocked',
 ] as const satisfies Input['events'];
+
+/** Names of products are the same in all languages. */
+const FORMATS = {
+  postrider: 'Postrider (Standard Webhooks)',
+  postmark: 'Postmark',
+  sendgrid: 'SendGrid',
+  mailgun: 'Mailgun',
+  resend: 'Resend',
+  ses: 'Amazon SES',
+} as const satisfies Record<NonNullable<Input['format']>, string>;
+const FORMAT_NAMES = ['postrider', 'postmark', 'sendgrid', 'mailgun', 'resend', 'ses'] as const;
+
+/** The name of the product whose webhooks the calls have the form of. */
+export function formatName(format: Input['format']): string {
+  return FORMATS[format ?? 'postrider'];
+}
 
 const STREAMS = ['transactional', 'marketing'] as const;
 
@@ -97,6 +113,17 @@ export function WebhookForm({ webhook, onSaved }: WebhookFormProps) {
             required={webhook !== null}
             defaultValue={webhook?.name ?? ''}
           />
+        )}
+      </Field>
+      <Field label={t('webhooks.format')} hint={t('webhooks.format.hint')}>
+        {(control) => (
+          <select {...control} class="select" name="format">
+            {FORMAT_NAMES.map((name) => (
+              <option key={name} value={name} selected={name === (webhook?.format ?? 'postrider')}>
+                {formatName(name)}
+              </option>
+            ))}
+          </select>
         )}
       </Field>
       <fieldset class="group">
@@ -193,11 +220,12 @@ export function WebhookForm({ webhook, onSaved }: WebhookFormProps) {
   );
 }
 
-function fieldsIn(form: FormData): Pick<Input, 'url' | 'name' | 'events' | 'filter'> {
+function fieldsIn(form: FormData): Pick<Input, 'url' | 'name' | 'format' | 'events' | 'filter'> {
   const events = EVENTS.filter((event) => form.getAll('events').includes(event));
   return {
     url: fieldText(form, 'url'),
     ...filledTexts(form, 'name'),
+    format: fieldChoice(form, 'format', FORMAT_NAMES) ?? 'postrider',
     events: events.length === 0 ? ['*'] : events,
     // Without lists it is none.
     filter: {

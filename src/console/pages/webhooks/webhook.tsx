@@ -16,7 +16,7 @@ import { useTexts } from '../../texts.ts';
 import { DELIVERIES, Deliveries } from './deliveries.tsx';
 import { LastCall, SuccessRate, useHealth, Waiting } from './health.tsx';
 import { NewSecret } from './new-secret.tsx';
-import { WebhookForm } from './webhook-form.tsx';
+import { formatName, WebhookForm } from './webhook-form.tsx';
 import { WebhookStatus } from './webhook-status.tsx';
 import './webhooks.css';
 
@@ -66,13 +66,13 @@ export function WebhookPage({ webhookId }: { webhookId: string }) {
 }
 
 interface FactsProps {
-  webhook: Webhook & Partial<Pick<Detail, 'secret' | 'offReason'>>;
+  webhook: Webhook & Partial<Pick<Detail, 'secret' | 'verificationKey' | 'offReason'>>;
   health: PresentedHealth | undefined;
 }
 
 function Facts({ webhook, health }: FactsProps) {
   const { t, named, number } = useTexts();
-  const { url, events, filter, headerNames = [], secret, offReason } = webhook;
+  const { url, format, events, filter, headerNames = [], secret, verificationKey, offReason } = webhook;
   return (
     <>
       {offReason !== undefined && <Notice kind="bad" title={t(`webhooks.off.${offReason}`)} />}
@@ -91,6 +91,12 @@ function Facts({ webhook, health }: FactsProps) {
                   : events.map((event) => named('event', event)).join(', ')}
               </dd>
             </div>
+            {format !== undefined && (
+              <div>
+                <dt>{t('webhooks.format')}</dt>
+                <dd>{formatName(format)}</dd>
+              </div>
+            )}
             {filter && (
               <div>
                 <dt>{t('webhooks.filter')}</dt>
@@ -138,6 +144,13 @@ function Facts({ webhook, health }: FactsProps) {
               <summary>{t('webhooks.secret')}</summary>
               <pre tabIndex={0}>{secret}</pre>
               <Copy text={secret} label={t('webhooks.secret.copy')} />
+            </details>
+          )}
+          {verificationKey !== undefined && (
+            <details>
+              <summary>{t('webhooks.verificationKey')}</summary>
+              <pre tabIndex={0}>{verificationKey}</pre>
+              <Copy text={verificationKey} label={t('webhooks.verificationKey.copy')} />
             </details>
           )}
         </div>
