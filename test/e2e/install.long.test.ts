@@ -8,7 +8,7 @@ import { variables } from '../support/daemon.ts';
 import { DEBIAN_PACKAGES, type DebianSystem, installDebian } from '../support/debian-system.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import type { CodeBlock } from '../support/documentation.ts';
-import { buildPackages, withVersion } from '../support/packages.ts';
+import { builtPackages, withVersion } from '../support/packages.ts';
 import { blocksOf } from '../support/reader.ts';
 import { publishMailHost } from '../support/recipients.ts';
 import { requirePrograms } from '../support/required-programs.ts';
@@ -51,11 +51,11 @@ describe.skipIf(required.missing)(`${DOCUMENT}${required.reason}`, () => {
 
   beforeAll(async () => {
     dir = mkdtempSync(join(tmpdir(), 'postrider-install-'));
-    const packages = buildPackages(dir);
+    const packages = builtPackages();
     [system] = await Promise.all([installDebian(DEBIAN_PACKAGES), packages]);
     const { deb, tarball } = await packages;
     const [, next = ''] = /### Upgrade\s[^#]*postrider_([\d.]+)_/.exec(text(DOCUMENT)) ?? [];
-    for (const file of [deb, await withVersion(deb, next), tarball])
+    for (const file of [deb, await withVersion(deb, next, dir), tarball])
       copyFileSync(file, join(system.root, 'root', basename(file)));
     dns = await startDnsServer();
     sink = await startSink();

@@ -24,7 +24,7 @@ describe.skipIf(required.missing)(`a build of the packages${required.reason}`, (
     const script = `#!/bin/sh\nfor file do :; done\necho half > "$file"\nls '${out}' > '${seen}'\nexit 1\n`;
     await writeFile(join(programs, 'dpkg-deb'), script, { mode: 0o755 });
     const env = { PATH: `${programs}${delimiter}${process.env['PATH'] ?? ''}` };
-    await expect(runPackaging(out, env)).rejects.toThrow('dpkg-deb');
+    await expect(runPackaging(out, { env })).rejects.toThrow('dpkg-deb');
     expect(await readFile(seen, 'utf8')).toMatch(/^work-\w+\n$/);
     expect(await readdir(out)).toEqual([]);
   }, 600_000);

@@ -10,7 +10,7 @@ import { DEBIAN_PACKAGES, type DebianSystem, installDebian, listFiles } from '..
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { readLedger } from '../support/ledger.ts';
-import { buildPackages, withVersion } from '../support/packages.ts';
+import { builtPackages, withVersion } from '../support/packages.ts';
 import { publishMailHost, SHORT_MAIL } from '../support/recipients.ts';
 import { requirePrograms } from '../support/required-programs.ts';
 import { type Sink, startSink } from '../support/smtp-sink.ts';
@@ -69,7 +69,7 @@ describe.skipIf(required.missing)(`the packages${required.reason}`, () => {
 
   beforeAll(async () => {
     dir = await mkdtemp(join(tmpdir(), 'postrider-package-'));
-    const packages = buildPackages(dir);
+    const packages = builtPackages();
     [system] = await Promise.all([installDebian(DEBIAN_PACKAGES), packages]);
     const built = await packages;
     deb = built.deb;
@@ -77,7 +77,7 @@ describe.skipIf(required.missing)(`the packages${required.reason}`, () => {
       await copyFile(file, join(system.root, 'root', basename(file)));
       return `/root/${basename(file)}`;
     };
-    previous = await inside(await withVersion(deb, OLDER_VERSION));
+    previous = await inside(await withVersion(deb, OLDER_VERSION, dir));
     current = await inside(deb);
     tarball = await inside(built.tarball);
     sink = await startSink({ script: { dot: { reply: '250 2.0.0 OK', delayMs: 5 } } });

@@ -133,10 +133,31 @@ const LOGIN = [
  */
 async function baseSystem(packages: readonly string[]): Promise<string> {
   await mkdir(CACHE, { recursive: true });
-  const key = createHash('sha256').update(JSON.stringify(packages)).digest('hex').slice(0, 12);
-  const base = join(CACHE, `debian-${release()}-${key}`);
+  const base = join(CACHE, `debian-${release()}-${keyOf(packages)}`);
+  await bootstrap(base, packages);
+  return base;
+}
+
+/**
+ * A minimal system with more packages as a tar file, such as the base image of a container. Debian is installed once for each
+ * list of packages, into dist-package/cache.
+ */
+export async function debianArchive(packages: readonly string[]): Promise<string> {
+  await mkdir(CACHE, { recursive: true });
+  const base = join(CACHE, `debian-${release()}-${keyOf(packages)}.tar`);
+  await bootstrap(base, packages);
+  return base;
+}
+
+const keyOf = (packages: readonly string[]) =>
+  createHash('sha256').update(JSON.stringify(packages)).digest('hex').slice(0, 12);
+
+/** Installs a system as `base`, unless it exists: a directory, or a file when the name ends with `.tar`. */
+async function bootstrap(base: string, packages: readonly string[]): Promise<void> {
+  const partial = base.endsWith('.tar') ? base.replace(/\.tar$/, '.partial.tar') : `${base}.partial`;
   // The name is given to a complete system only. The namespace ends what mmdebstrap mounts, also when it is killed.
-  const install = '[ -d "$0" ] || { rm -rf --one-file-system "$0.partial"; "$@"; mv "$0.partial" "$0"; }';
+  const install =
+    'partial=$1; shift; [ -e "$0" ] || { rm -rf --one-file-system "$partial"; "$@"; mv "$partial" "$0"; }';
   const mmdebstrap = [
     'mmdebstrap',
     '--quiet',
@@ -147,12 +168,15 @@ async function baseSystem(packages: readonly string[]): Promise<string> {
     '--dpkgopt=path-exclude=/usr/share/locale/*',
     '--dpkgopt=force-unsafe-io',
     release(),
-    `${base}.partial`,
+    partial,
   ];
-  await run('flock', [`${base}.lock`, 'unshare', '--mount', 'sh', '-ec', install, base, ...mmdebstrap], {
-    maxBuffer: MAX_OUTPUT_BYTES,
-  });
-  return base;
+  await run(
+    'flock',
+    [`${base}.lock`, 'unshare', '--mount', 'sh', '-ec', install, base, partial, ...mmdebstrap],
+    {
+      maxBuffer: MAX_OUTPUT_BYTES,
+    },
+  );
 }
 
 const CACHE = new URL('../../dist-package/cache', import.meta.url).pathname;

@@ -20,6 +20,7 @@ const PROJECTS = ['long', 'e2e', 'component', 'scenarios', 'unit', 'console', 's
 const LONGEST = [
   'e2e/package',
   'e2e/install',
+  'e2e/containers',
   'e2e/source',
   'e2e/large-history',
   'chaos/short',

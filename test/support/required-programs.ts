@@ -33,6 +33,7 @@ export type Program =
   | 'go'
   | 'django'
   | 'python3'
+  | 'yaml'
   | 'terminal'
   | 'spamassassin'
   | 'spamd'
@@ -41,6 +42,7 @@ export type Program =
   | 'systemd-analyze'
   | 'systemd-nspawn'
   | 'mmdebstrap'
+  | 'podman'
   | 'dpkg-deb'
   | 'lintian'
   | 'compiler'
@@ -137,6 +139,7 @@ const FAULTS: Record<Program, () => string | null> = {
   django: () =>
     importModules('Django (package python3-django)', ['django']) ??
     findPrograms('django-admin (package python3-django)', ['django-admin']),
+  yaml: () => importModules('PyYAML (package python3-yaml)', ['yaml']),
   python3: () => findPrograms('Python', ['python3']),
   terminal: () => findPrograms('script (package bsdutils)', ['script']) ?? noTerminal(),
   spamassassin: () => findPrograms('SpamAssassin (package spamassassin)', ['spamassassin']),
@@ -147,6 +150,9 @@ const FAULTS: Record<Program, () => string | null> = {
   'systemd-nspawn': () =>
     findPrograms('systemd-nspawn (package systemd-container)', ['systemd-nspawn', 'nsenter']),
   mmdebstrap: () => findPrograms('mmdebstrap (package mmdebstrap)', ['mmdebstrap']),
+  podman: () =>
+    findPrograms('Podman (packages podman, crun, runc)', ['podman', 'crun', 'runc', 'conmon']) ??
+    (process.getuid?.() === 0 ? null : 'Podman of the tests runs as root only'),
   'dpkg-deb': () => findPrograms('dpkg-deb (package dpkg)', ['dpkg-deb']),
   lintian: () => findPrograms('lintian (package lintian)', ['lintian']),
   compiler: () => findPrograms('a C++ compiler (packages g++, make, python3)', ['g++', 'make', 'python3']),

@@ -52,7 +52,7 @@ export function initCommand(
     help: `
 Asks for values that no option provides. Never overwrites a file or a data directory; after a failure or Ctrl-C everything
 is removed again. The keys of the account are printed once. As root, on a machine with the package, it writes
-/etc/postrider/postrider.toml and /var/lib/postrider for the user postrider.
+/etc/postrider/postrider.toml and /var/lib/postrider for the user postrider. A container has the same paths.
 Detection uses the interfaces of this machine and DNS only.
 
 Examples:
@@ -85,8 +85,9 @@ async function init(
     (process.env['POSTRIDER_CONFIG'] || undefined) ??
     (service === null ? CONFIG_FILES[0] : CONFIG_FILES[1]);
   const configFile = resolve(output);
-  const owner = dirname(configFile) === dirname(CONFIG_FILES[1]) ? service : null;
-  const defaultDataDir = owner === null ? 'data' : '/var/lib/postrider';
+  const isSystem = dirname(configFile) === dirname(CONFIG_FILES[1]);
+  const owner = isSystem ? service : null;
+  const defaultDataDir = isSystem ? '/var/lib/postrider' : 'data';
   refuseExisting(configFile, resolve(options.data ?? defaultDataDir));
 
   const silent = json || options.yes === true || !process.stdin.isTTY;
