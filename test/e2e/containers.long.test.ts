@@ -76,8 +76,8 @@ describe.skipIf(required.missing)(`${DOCUMENT}${required.reason}`, () => {
     const context = join(dir, 'dist-package');
     mkdirSync(context);
     mkdirSync(join(dir, '.packaging'));
-    for (const name of ['Containerfile', 'Containerfile.dockerignore'])
-      copyFileSync(join(ROOT, '.packaging', name), join(dir, '.packaging', name));
+    for (const name of ['.packaging/Containerfile', '.containerignore'])
+      copyFileSync(join(ROOT, name), join(dir, name));
     copyFileSync(deb, join(context, basename(deb)));
     await withVersion(deb, next, context, { [MIGRATION]: `${IN_PLACE.sql};\n` });
     dns = await startDnsServer();
@@ -185,7 +185,9 @@ describe.skipIf(required.missing)(`${DOCUMENT}${required.reason}`, () => {
         .replace('X-Api-Key: …', `X-Api-Key: ${account.keys.transactional}`)
         .replace('127.0.0.1:8080', `${ADDRESS}:8080`),
     );
-    expect(JSON.parse(response.slice(response.indexOf('{')))).toMatchObject({ data: { delivery: { status: 'delivered' } } });
+    expect(JSON.parse(response.slice(response.indexOf('{')))).toMatchObject({
+      data: { delivery: { status: 'delivered' } },
+    });
     expect((await sink.waitFor(1))[0]?.to).toEqual(['you@example.org']);
     await follow('master.key');
     expect(statSync(join(dir, 'postrider-master.key'))).toMatchObject({ size: 32 });
