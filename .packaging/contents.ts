@@ -65,7 +65,8 @@ export async function writePrefix(parts: Parts, dir: string): Promise<void> {
   write(join(documents, 'CHANGELOG.md.gz'), compressed(readFileSync(join(root, 'CHANGELOG.md'))));
   write(join(documents, 'examples/postrider.example.toml'), exampleToml());
   cpSync(join(root, 'config/monitoring'), join(documents, 'examples/monitoring'), { recursive: true });
-  cpSync(join(root, 'docs'), join(documents, 'docs'), { recursive: true });
+  const site = join(root, 'docs/site');
+  cpSync(join(root, 'docs'), join(documents, 'docs'), { recursive: true, filter: (file) => file !== site });
   cpSync(reference, join(documents, 'docs/api'), { recursive: true });
 
   const program = await programHelp();

@@ -56,6 +56,7 @@ export type Program =
   | 'litestream'
   | 'redocly'
   | 'provider-sdks'
+  | 'docs-site'
   | 'prometheus'
   | 'fish'
   | 'zsh';
@@ -74,6 +75,9 @@ export const PHPMAILER = '/usr/share/php/libphp-phpmailer/autoload.php';
 
 /** Libraries that are not part of the installation. */
 const TOOLS = join(import.meta.dirname, '../../.ci/tools/node_modules');
+
+/** The generator of the site of docs/, and what builds it. */
+export const DOCS_SITE = join(import.meta.dirname, '../../docs/site');
 
 export const LITESTREAM = join(TOOLS, `@flydotio/litestream-linux-${process.arch}/litestream`);
 
@@ -166,6 +170,8 @@ const FAULTS: Record<Program, () => string | null> = {
   redocly: () => findFile('Redocly (cd .ci/tools && npm ci)', join(TOOLS, '@redocly')),
   'provider-sdks': () =>
     findFile('SDKs of other providers (cd .ci/tools && npm ci)', join(TOOLS, 'postmark')),
+  'docs-site': () =>
+    findFile('VitePress (cd docs/site && npm ci)', join(DOCS_SITE, 'node_modules/vitepress')),
   prometheus: () => findPrograms('Prometheus (package prometheus)', ['prometheus', 'promtool']),
   fish: () => findPrograms('fish', ['fish']),
   zsh: () => findPrograms('zsh', ['zsh']),

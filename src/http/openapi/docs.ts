@@ -97,6 +97,7 @@ export function overviewPage(document: OpenApiDocument): string {
 KEY=pr_…
 ID=acct_…</code></pre>
 <p><code>-H "Authorization: Bearer $KEY"</code> may replace both header fields of an example.</p>
+<p>Guides for each subject are in <code>/usr/share/doc/postrider/docs</code> of the package, beginning with <code>README.md</code>, and in <code>docs/</code> of the source; <code>npm run docs</code> builds a site of them with search.</p>
 ${tags.map((tag) => overviewOf(document, tag)).join('\n')}
 <h2 id="errors">Errors of every operation</h2>
 <p>Operations that require a key may return these errors in addition to those that they list.</p>

@@ -1,8 +1,13 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { startInProcess } from '../../support/in-process-daemon.ts';
 
-/** Writes the pages of the API reference, as a daemon serves them, to `dist/docs/`, and the OpenAPI document. */
-const directory = new URL('../../../dist/docs/', import.meta.url);
+/**
+ * Writes the pages of the API reference, as a daemon serves them, and the OpenAPI document to dist/docs/, or to the directory of the
+ * first argument.
+ */
+const directory = pathToFileURL(`${resolve(process.argv[2] ?? 'dist/docs')}/`);
 const daemon = await startInProcess();
 const read = async (path: string) => (await fetch(`${daemon.url}${path}`)).text();
 const overview = await read('/docs');
