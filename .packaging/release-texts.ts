@@ -36,9 +36,12 @@ export function releasedChangelog(
   };
 }
 
-/** The names of packages in a document, with the new version. */
+/** The names of packages and images in a document, with the new version. */
 export function namesOfVersion(text: string, current: string, next: string): string {
+  const [installed, packaged] = [current.replace('-', '~'), next.replace('-', '~')];
   return text
-    .replaceAll(`postrider_${current.replace('-', '~')}_`, `postrider_${next.replace('-', '~')}_`)
+    .replaceAll(`postrider_${installed}_`, `postrider_${packaged}_`)
+    .replaceAll(`VERSION=${installed} `, `VERSION=${packaged} `)
+    .replaceAll(`postrider:${current}`, `postrider:${next}`)
     .replaceAll(`postrider-${current}-`, `postrider-${next}-`);
 }

@@ -52,10 +52,9 @@ const files = new Map([
   ]),
   // The version of the package itself is in the first lines; those of the libraries follow.
   ['package-lock.json', lockFile(read('package-lock.json'))],
-  ...['README.md', ...filesOf('docs', /\.md$/)].map((file): [string, string] => [
-    file,
-    namesOfVersion(read(file), current.version, version),
-  ]),
+  ...['README.md', ...filesOf('docs', /\.md$/), ...filesOf('docs/examples', /\.yaml$/)].map(
+    (file): [string, string] => [file, namesOfVersion(read(file), current.version, version)],
+  ),
 ]);
 for (const [file, text] of files) {
   if (text === read(file)) continue;

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { dirname, join, normalize } from 'node:path';
+import { join, normalize } from 'node:path';
 
 const LINK = /\[([^\]]*)\]\(([^)#\s]+\.md)(?:#[^)]*)?\)/g;
 

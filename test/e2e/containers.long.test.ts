@@ -309,20 +309,18 @@ describe.skipIf(required.missing)(`${DOCUMENT}${required.reason}`, () => {
       const source = mount.subPathExpr ? join(volumes, expanded(mount.subPathExpr)) : sources[mount.name];
       return ['--volume', `${source}:${mount.mountPath}${mount.readOnly ? ':ro' : ''}`];
     });
-    const image = 'postrider:0.2.0';
-    expect(container.image).toBe(`registry.example.net/${image}`);
-    await podman.run(
-      'run',
-      '--detach',
-      '--name',
-      name,
-      ...isolated(name),
-      ...['--user', `${runAsUser}:${runAsGroup}`, '--cap-drop', 'all', '--security-opt', 'no-new-privileges'],
-      ...['--read-only', '--read-only-tmpfs=false', ...mounts],
-      ...container.env.flatMap((each) => ['--env', `${each.name}=${expanded(each.value ?? name)}`]),
-      image,
-      ...container.args,
-    );
+    const [, image = ''] = /^registry\.example\.net\/(postrider:.+)$/.exec(container.image) ?? [];
+    const user = ['--user', `${runAsUser}:${runAsGroup}`, '--cap-drop', 'all'];
+    const files = [
+      '--security-opt',
+      'no-new-privileges',
+      '--read-only',
+      '--read-only-tmpfs=false',
+      ...mounts,
+    ];
+    const env = container.env.flatMap((each) => ['--env', `${each.name}=${expanded(each.value ?? name)}`]);
+    const options = [...isolated(name), ...user, ...files, ...env];
+    await podman.run('run', '--detach', '--name', name, ...options, image, ...container.args);
 
     const portOf = (port: string | number) => {
       const found = container.ports.find((each) => each.name === port)?.containerPort;

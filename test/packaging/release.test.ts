@@ -42,7 +42,10 @@ describe('the changelog of a release', () => {
   });
 });
 
-it('names the packages of the new version in the documents', () => {
+it('names the packages and images of the new version in the documents', () => {
+  expect(namesOfVersion('-t postrider:0.1.0 --build-arg VERSION=0.1.0 -f', '0.1.0', '0.2.0')).toBe(
+    '-t postrider:0.2.0 --build-arg VERSION=0.2.0 -f',
+  );
   expect(
     namesOfVersion('postrider_0.1.0_amd64.deb postrider-0.1.0-linux-x64 0.1.0', '0.1.0', '0.2.0-rc.1'),
   ).toBe('postrider_0.2.0~rc.1_amd64.deb postrider-0.2.0-rc.1-linux-x64 0.1.0');
