@@ -10,6 +10,7 @@ export const DOCUMENTS = {
     'docs/clients.md',
     'docs/reference/programs.md',
     'docs/webhooks.md',
+    'docs/reference/signatures.md',
     'docs/deliverability.md',
     'docs/limits.md',
     'docs/security.md',
