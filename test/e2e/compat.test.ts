@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
+import { errorOf, loadSdks, type Sdks, signingPair } from '../support/provider-sdks.ts';
 import { requirePrograms } from '../support/required-programs.ts';
 import { type SendingSetup, startSendingSetup } from '../support/sending-setup.ts';
 
@@ -10,61 +11,7 @@ import { type SendingSetup, startSendingSetup } from '../support/sending-setup.t
  */
 const required = requirePrograms('provider-sdks');
 
-/** What is used of the SDKs, which are not part of the installation: see .ci/tools. */
-interface Sdks {
-  ServerClient: new (
-    token: string,
-    options: { useHttps: boolean; requestHost: string },
-  ) => {
-    sendEmail(message: object): Promise<Record<string, unknown>>;
-    sendEmailBatch(messages: object[]): Promise<Record<string, unknown>[]>;
-    sendEmailWithTemplate(message: object): Promise<Record<string, unknown>>;
-    sendEmailBatchWithTemplates(messages: object[]): Promise<Record<string, unknown>[]>;
-  };
-  MailService: new () => {
-    setApiKey(key: string): void;
-    client: { setDefaultRequest(name: string, value: string): void };
-    send(
-      mail: object,
-      isMultiple?: boolean,
-    ): Promise<[{ statusCode: number; headers: Record<string, string> }]>;
-  };
-  Mailgun: new (
-    form: typeof FormData,
-  ) => {
-    client(options: { username: string; key: string; url: string }): {
-      messages: { create(domain: string, message: object): Promise<{ id: string; message: string }> };
-    };
-  };
-  Resend: new (
-    key: string,
-    options: { baseUrl: string },
-  ) => {
-    emails: {
-      send(mail: object, options?: object): Promise<ResendAnswer>;
-      get(id: string): Promise<ResendAnswer>;
-      update(change: { id: string; scheduledAt: string }): Promise<ResendAnswer>;
-      cancel(id: string): Promise<ResendAnswer>;
-    };
-    batch: { send(mails: object[]): Promise<ResendAnswer> };
-  };
-}
-
-/** The SDK of Resend returns errors. */
-interface ResendAnswer {
-  data: Record<string, unknown> | null;
-  error: { name: string; message: string; statusCode?: number } | null;
-}
-
 const FROM = 'Shop <shop@kunde.example>';
-
-/** What a rejected call of an SDK has. */
-async function errorOf(call: Promise<unknown>): Promise<Record<string, unknown>> {
-  return call.then(
-    () => ({ resolved: true }),
-    (error: Record<string, unknown>) => error,
-  );
-}
 
 describe(`SDKs of other providers${required.reason}`, { skip: required.missing }, () => {
   let sdks: Sdks;
@@ -73,8 +20,10 @@ describe(`SDKs of other providers${required.reason}`, { skip: required.missing }
   let received: (user: string) => Promise<string>;
 
   beforeAll(async () => {
-    sdks = await import(new URL('../../.ci/tools/sdks.mjs', import.meta.url).href);
-    setup = await startSendingSetup({ 'compat.enable': ['postmark', 'resend', 'sendgrid', 'mailgun'] });
+    sdks = await loadSdks();
+    setup = await startSendingSetup({
+      'compat.enable': ['postmark', 'resend', 'sendgrid', 'mailgun', 'ses'],
+    });
     received = (user) =>
       eventually(`mail for ${user}`, async () => {
         const found = setup.sink.messages.find(({ to }) => to.some((each) => each.startsWith(`${user}@`)));
@@ -258,5 +207,89 @@ describe(`SDKs of other providers${required.reason}`, { skip: required.missing }
     });
     const stranger = await new sdks.Resend('re_wrong', baseOf).emails.send({ ...mail, to: 'a@b.example' });
     expect(stranger.error).toMatchObject({ name: 'invalid_api_key' });
+  });
+
+  it('@aws-sdk/client-sesv2 sends mails, MIME, a template and a bulk, and reads errors', async () => {
+    const { api, baseUrl } = setup.daemon;
+    const region = 'eu-central-1';
+    const endpoint = `${baseUrl}/compat/ses`;
+    const credentials = await signingPair(setup.daemon);
+    const { SESv2Client, SendEmailCommand, SendBulkEmailCommand } = sdks;
+    const client = new SESv2Client({ region, endpoint, credentials });
+    const mailTo = (user: string, more: object = {}) => ({
+      FromEmailAddress: FROM,
+      Destination: { ToAddresses: [`${user}@empfang.example`] },
+      Content: { Simple: { Subject: { Data: 'Order' }, Body: { Html: { Data: '<p>Thank you</p>' } } } },
+      ...more,
+    });
+    const sent = await client.send(
+      new SendEmailCommand(mailTo('ses-1', { EmailTags: [{ Name: 'order', Value: '7' }] })),
+    );
+    const message = await setup.waitForStatus(String(sent['MessageId']), 'delivered');
+    expect(message).toMatchObject({ metadata: { order: '7' } });
+    const mime = [
+      `From: ${FROM}`,
+      'To: ses-2@empfang.example',
+      'Subject: Files',
+      'MIME-Version: 1.0',
+      'Content-Type: multipart/mixed; boundary=b',
+      '',
+      '--b',
+      'Content-Type: text/plain',
+      '',
+      'Thank you',
+      '--b',
+      'Content-Type: text/csv; name=a.csv',
+      'Content-Disposition: attachment; filename=a.csv',
+      '',
+      '1,2',
+      '--b--',
+      '',
+    ].join('\r\n');
+    await client.send(new SendEmailCommand({ Content: { Raw: { Data: Buffer.from(mime) } } }));
+    expect(await received('ses-2')).toContain('a.csv');
+    await api.post('/web-setup/templates', { name: 's-1', subject: 'Hi {{name}}', html: '<p>{{name}}</p>' });
+    const Template = { TemplateName: 's-1', TemplateData: '{"name":"Ada"}' };
+    await client.send(new SendEmailCommand(mailTo('ses-3', { Content: { Template } })));
+    expect(await received('ses-3')).toContain('Subject: Hi Ada');
+    const BulkEmailEntries = [
+      { Destination: { ToAddresses: ['ses-4@empfang.example'] } },
+      { Destination: { ToAddresses: ['nobody'] } },
+    ];
+    const bulk = await client.send(
+      new SendBulkEmailCommand({ FromEmailAddress: FROM, DefaultContent: { Template }, BulkEmailEntries }),
+    );
+    expect(bulk).toMatchObject({
+      BulkEmailEntryResults: [{ Status: 'SUCCESS' }, { Status: 'INVALID_PARAMETER' }],
+    });
+    await received('ses-4');
+    const refused = async (more: object) => errorOf(client.send(new SendEmailCommand(mailTo('ses-5', more))));
+    expect(await refused({ FromEmailAddress: 'a@other.example' })).toMatchObject({
+      name: 'MessageRejected',
+      $metadata: { httpStatusCode: 400 },
+    });
+    await api.put('/web-setup/domains', { domain: 'pending.example', useCaseId: 'tx-local' });
+    expect(await refused({ FromEmailAddress: 'a@pending.example' })).toMatchObject({
+      name: 'MailFromDomainNotVerifiedException',
+    });
+    expect(await refused({ Content: { Template: { TemplateName: 'none' } } })).toMatchObject({
+      name: 'NotFoundException',
+    });
+    const other = async (options: object) =>
+      errorOf(
+        new SESv2Client({ region, endpoint, credentials, maxAttempts: 1, ...options }).send(
+          new SendEmailCommand(mailTo('ses-5')),
+        ),
+      );
+    expect(await other({ credentials: { ...credentials, secretAccessKey: 'wrong' } })).toMatchObject({
+      name: 'SignatureDoesNotMatch',
+      $metadata: { httpStatusCode: 403 },
+    });
+    expect(await other({ systemClockOffset: -3_600_000 })).toMatchObject({
+      name: 'SignatureDoesNotMatch',
+      message: expect.stringContaining('Signature expired'),
+    });
+    await setup.daemon.cli('key', 'revoke', credentials.accessKeyId);
+    expect(await refused({})).toMatchObject({ name: 'UnrecognizedClientException' });
   });
 });

@@ -169,7 +169,7 @@ const FAULTS: Record<Program, () => string | null> = {
   litestream: () => findFile('Litestream (cd .ci/tools && npm ci)', LITESTREAM),
   redocly: () => findFile('Redocly (cd .ci/tools && npm ci)', join(TOOLS, '@redocly')),
   'provider-sdks': () =>
-    findFile('SDKs of other providers (cd .ci/tools && npm ci)', join(TOOLS, 'postmark')),
+    findFile('SDKs of other providers (cd .ci/tools && npm ci)', join(TOOLS, '@aws-sdk')),
   'docs-site': () =>
     findFile('VitePress (cd docs/site && npm ci)', join(DOCS_SITE, 'node_modules/vitepress')),
   prometheus: () => findPrograms('Prometheus (package prometheus)', ['prometheus', 'promtool']),

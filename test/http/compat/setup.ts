@@ -31,9 +31,12 @@ export interface CompatResponse {
   json: unknown;
 }
 
-/** A daemon with the endpoints of a provider, and an account with a verified domain of each stream. */
-export async function startCompat(provider: string): Promise<CompatSetup> {
-  const daemon = await startInProcess({ 'compat.enable': [provider] });
+/**
+ * A daemon with the endpoints of a provider, and of `others`, and an account with a verified domain of each stream. `call` sends to
+ * the first one.
+ */
+export async function startCompat(provider: string, ...others: string[]): Promise<CompatSetup> {
+  const daemon = await startInProcess({ 'compat.enable': [provider, ...others] });
   afterAll(() => daemon.stop());
   const api = await daemon.account('A');
   await verify(daemon, api, 'kunde.example', 'tx-local');
