@@ -61,7 +61,7 @@ describe('a dry run', () => {
         cwd: root,
         encoding: 'utf8',
       });
-    for (const dir of ['docs', 'clients/node']) mkdirSync(join(root, dir), { recursive: true });
+    for (const dir of ['docs/examples', 'clients/node']) mkdirSync(join(root, dir), { recursive: true });
     const files = {
       'CHANGELOG.md': CHANGELOG,
       'package.json': '{\n  "version": "0.1.0"\n}\n',
