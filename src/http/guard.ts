@@ -110,6 +110,8 @@ export function guardedHandler(route: Route, deps: GuardDeps): Handler {
     // Neither `input` nor `call` is used after this: the body can be freed while the handler waits for the disk.
     const answered = await answerOf(route, call, input.query);
     if (answered === null) return null;
+    if (answered instanceof Reply && answered.onClosed !== undefined)
+      whenClosed(incoming.res, answered.onClosed);
     // A write has waited for the disk already.
     if (route.method === 'GET') await deps.durable();
     const answer = page === undefined ? answered : sealPosition(page, answered, accountId, deps.pageKeys);

@@ -65,6 +65,8 @@ export class Reply {
   readonly contentType: string | undefined;
   /** In addition to those of the request; `raw` contains its warnings already. */
   readonly warnings: readonly string[];
+  /** Called when the response has been sent, or cannot be sent any more. */
+  readonly onClosed: (() => void) | undefined;
 
   constructor(
     content: { data: object } | { raw: string | Buffer },
@@ -73,11 +75,13 @@ export class Reply {
       headers = {},
       contentType,
       warnings = [],
+      onClosed,
     }: {
       status?: number | undefined;
       headers?: Record<string, string>;
       contentType?: string | undefined;
       warnings?: readonly string[];
+      onClosed?: (() => void) | undefined;
     } = {},
   ) {
     this.status = status;
@@ -85,6 +89,7 @@ export class Reply {
     this.headers = headers;
     this.contentType = contentType;
     this.warnings = warnings;
+    this.onClosed = onClosed;
   }
 }
 

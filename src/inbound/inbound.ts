@@ -2,7 +2,7 @@ import type { AccountLimits } from '../accounts/limits.ts';
 import { DAY, HOUR, MINUTE } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import { createTally } from '../core/concurrency/tally.ts';
-import { type Refusal, refuse } from '../core/refusal.ts';
+import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import type { Recorder } from '../events/record.ts';
 import { readInboundHeader } from '../mail/incoming/inbound-header.ts';
@@ -61,6 +61,8 @@ export interface InboundFile {
   name: string;
   type: string;
   bytes: Buffer;
+  /** Must be called when the response has ended; again without effect. */
+  close(): void;
 }
 
 /** The part that a public link names. */
@@ -73,9 +75,8 @@ export type ReceivedMail = StoredInbound & { size: number };
 
 /** How long a public link to a part is valid. */
 const LINK_LIFETIME_MS = 7 * DAY;
-/** Parts that are read at the same time: in total, and of an account. */
-const MAX_OPEN = 8;
-const MAX_OPEN_OF_ACCOUNT = 2;
+/** Bytes of mails whose parts are being read or sent, as clients may read slowly: eight of the largest. */
+const MAX_OPEN_BYTES = 8 * 36_700_160;
 const REMOVAL_INTERVAL_MS = HOUR;
 const REMOVAL_RETRY_MS = MINUTE;
 /** Sources that are deleted before the list is read again. */
@@ -94,7 +95,8 @@ export function createInbound(
   const { tables, reader, writer, clock, log, config } = context;
   const { hostname } = config;
   const portions = createPortions({ writer, share: 'deleted-inbound-mail' });
-  const open = createTally();
+  /** By account. An account may have as many bytes open as it leaves free for others: four of the largest mails. */
+  const openBytes = createTally();
 
   function checkSender(raw: Buffer, mail: CheckedMail, accountId: string): Promise<Authentication> {
     const verify = async (found: SignatureKeys): Promise<VerifiedSignatures | null> => {
@@ -138,36 +140,53 @@ export function createInbound(
     return `${publicUrl()}/f/${tokens.of(account_id).file({ inboundId: inbound_id, part, until })}`;
   }
 
-  async function fileOf(
-    mail: Pick<ListedInbound, 'account_id' | 'inbound_id' | 'source_seq'>,
-    part: InboundPart,
-  ): Promise<InboundFile | Refusal> {
-    const { account_id: accountId, inbound_id: inboundId } = mail;
-    if (open.total >= MAX_OPEN || open.of(accountId) >= MAX_OPEN_OF_ACCOUNT)
-      return refuse('UNAVAILABLE', 'Too many received mails are being read');
-    const close = open.hold(accountId);
+  /** Counts the bytes of a mail until the returned function is called; null: too many are open. */
+  function enter({ account_id: accountId, size }: Pick<ListedInbound, 'account_id' | 'size'>) {
+    const { total } = openBytes;
+    // A mail from a time with a higher `mx.mailBytes` is read alone.
+    if (total > 0 && openBytes.of(accountId) + size > MAX_OPEN_BYTES - total - size) return null;
+    openBytes.add(accountId, size);
+    let isOpen = true;
+    return () => {
+      if (isOpen) openBytes.add(accountId, -size);
+      isOpen = false;
+    };
+  }
+
+  async function fileOf(mail: ListedInbound, part: InboundPart): Promise<InboundFile | Refusal> {
+    const close = enter(mail);
+    if (close === null) return busy();
     try {
-      const source = await reader.table(accountId, 'inbound', 'source', mail.source_seq);
-      if (source === null) return notFound(inboundId);
-      const raw = Buffer.from(source);
-      if (part === 'raw') return { name: `${inboundId}.eml`, type: 'message/rfc822', bytes: raw };
-      const reading = parser.attachment(raw, accountId, part);
-      if (reading === null) return refuse('UNAVAILABLE', 'Too many received mails are being read');
-      const file = await reading;
-      if (file === null)
-        return refuse('INBOUND_NOT_FOUND', `The mail ${inboundId} has no attachment ${part}`);
-      if ('unreadable' in file) return refuse('UNAVAILABLE', `The mail ${inboundId} could not be parsed`);
-      const { name, bytes } = file;
-      // Not the type that its sender declares: no program that gets it may show it.
-      const type = 'application/octet-stream';
-      return {
-        name: name === '' ? `attachment-${part}` : name,
-        type,
-        bytes: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength),
-      };
-    } finally {
+      const file = await read(mail, part);
+      if (!isRefusal(file)) return { ...file, close };
       close();
+      return file;
+    } catch (error) {
+      close();
+      throw error;
     }
+  }
+
+  async function read(
+    { account_id: accountId, inbound_id: inboundId, source_seq }: ListedInbound,
+    part: InboundPart,
+  ): Promise<Omit<InboundFile, 'close'> | Refusal> {
+    const source = await reader.table(accountId, 'inbound', 'source', source_seq);
+    if (source === null) return notFound(inboundId);
+    const raw = Buffer.from(source);
+    if (part === 'raw') return { name: `${inboundId}.eml`, type: 'message/rfc822', bytes: raw };
+    const reading = parser.attachment(raw, accountId, part);
+    if (reading === null) return busy();
+    const file = await reading;
+    if (file === null) return refuse('INBOUND_NOT_FOUND', `The mail ${inboundId} has no attachment ${part}`);
+    if ('unreadable' in file) return refuse('UNAVAILABLE', `The mail ${inboundId} could not be parsed`);
+    const { name, bytes } = file;
+    return {
+      name: name === '' ? `attachment-${part}` : name,
+      // Not the type that its sender declares: no program that gets it may show it.
+      type: 'application/octet-stream',
+      bytes: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength),
+    };
   }
 
   async function removeUnused(): Promise<void> {
@@ -247,6 +266,10 @@ export function createInbound(
 }
 
 export type Inbound = ReturnType<typeof createInbound>;
+
+function busy(): Refusal {
+  return refuse('UNAVAILABLE', 'Too many received mails are being read', { retryAfter: 1 });
+}
 
 function notFound(inboundId: string): Refusal {
   return refuse('INBOUND_NOT_FOUND', `There is no received mail ${inboundId}`);

@@ -23,6 +23,7 @@ export type InboundObstacle =
   | 'not-verified'
   | 'disabled'
   | 'storage'
+  | 'backlog'
   | 'too-much-from-sender'
   | 'too-much-for-account';
 
@@ -43,6 +44,8 @@ const ACCOUNT_RATE: Rate = { burst: 2000, perSecond: 10 };
 const NETWORK_RATE: Rate = { burst: 500, perSecond: 2 };
 /** That of an envelope sender: a loop with an automatic reply ends here. */
 const SENDER_RATE: Rate = { burst: 60, perSecond: 20 / (MINUTE / 1000) };
+/** Mails of an account that wait for the parser. */
+const MAX_UNPARSED = 5000;
 /** RFC 5321 §6.3. */
 const MAX_HOPS = 100;
 const MAX_HEADER_BYTES = 64 * 1024;
@@ -119,6 +122,7 @@ export function createReception(
       if (route.account_status !== 'active') return 'disabled';
       if (!maySend(route.domain_status)) return 'not-verified';
       if (storedRefusal(route.account_id) !== null) return 'storage';
+      if (tables.inbound.countUnparsed(route.account_id, MAX_UNPARSED) >= MAX_UNPARSED) return 'backlog';
       const { sender, account } = bucketsOf(route.account_id, from);
       if (sender.some((bucket) => bucket.waitMs(1) > 0)) return 'too-much-from-sender';
       return account.waitMs(1) > 0 ? 'too-much-for-account' : null;

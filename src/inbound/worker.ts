@@ -32,8 +32,13 @@ export interface WorkerDeps {
 
 /** Mail that waits because of a failure is tried again after this time. */
 const RETRY_INTERVAL_MS = MINUTE;
-/** Accounts whose mail is parsed at the same time, one mail of each: it bounds the memory. */
-const MAX_ACCOUNTS = 4;
+const MIB = 1024 * 1024;
+/** Mails that are parsed at the same time, in total and of an account: most of their time they wait for DNS. */
+const MAX_MAILS = 64;
+const MAX_MAILS_OF_ACCOUNT = 8;
+/** Bytes of these mails, each of which is in memory several times. A mail that is larger than the share of its account is its only one. */
+const MAX_BYTES = 140 * MIB;
+const MAX_BYTES_OF_ACCOUNT = MAX_BYTES / 4;
 /** Bytes of the header of a mail that the parser does not read. */
 const MAX_HEADER_BYTES = 256 * 1024;
 const MAX_EVENT_TEXT_BYTES = 64 * 1024;
@@ -41,56 +46,107 @@ const MAX_EVENT_ATTACHMENTS = 50;
 /** More servers than a mail passes: RFC 5321 §6.3 recommends a limit of 100 for the rejection. */
 const MANY_HOPS = 40;
 
-/** Starts nothing: `start` continues with what an earlier process left. `stop` waits for mails in progress. */
+/** An account with mails in progress, or one that waits after a failure. */
+interface Work {
+  mails: number;
+  bytes: number;
+  /** Of the mail that was begun last: its mails are begun in the order of their numbers. */
+  lastSeq: number;
+  /** When its mails may be begun again, monotonic ms: a mail that could not be parsed yet is tried again when none is in progress. */
+  resumesAt: number;
+}
+
+/**
+ * Accounts take turns, and each has a share of the mails in progress, so that a backlog of one, or name servers that do not answer
+ * for it, delay no other. Starts nothing: `start` continues with what an earlier process left. `stop` waits for mails in progress.
+ */
 export function createInboundWorker(
-  { tables, reader, writer, log }: Pick<Context, 'tables' | 'reader' | 'writer' | 'log'>,
+  {
+    tables,
+    reader,
+    writer,
+    monotonic,
+    log,
+  }: Pick<Context, 'tables' | 'reader' | 'writer' | 'monotonic' | 'log'>,
   { recorder, hostname, parse, authenticate, attachmentUrl }: WorkerDeps,
 ) {
-  const running = new Map<string, Promise<void>>();
+  const works = new Map<string, Work>();
+  const running = new Set<Promise<void>>();
+  let bytes = 0;
   let lastAccount = '';
   let isStopping = false;
 
-  /** The next account in turn that has mail and is not in progress; null: there is none. */
-  function nextAccount(): string | null {
+  /** The next mail of the accounts in turn; null: there is none that its account may begin. */
+  function nextMail(): ListedInbound | null {
     for (const start of [lastAccount, '']) {
       let after = start;
       for (;;) {
-        const found = tables.inbound.nextUnparsed(after);
-        if (found === null) break;
-        if (!running.has(found)) return found;
-        after = found;
+        const accountId = tables.inbound.nextUnparsed(after);
+        if (accountId === null) break;
+        const mail = nextOf(accountId);
+        if (mail !== null) return mail;
+        after = accountId;
       }
     }
     return null;
   }
 
+  function nextOf(accountId: string): ListedInbound | null {
+    const work = works.get(accountId);
+    if (work === undefined) return tables.inbound.firstUnparsed(accountId, 0);
+    if (work.mails >= MAX_MAILS_OF_ACCOUNT || isHeld(work)) return null;
+    const mail = tables.inbound.firstUnparsed(accountId, work.lastSeq);
+    return mail === null || work.bytes + mail.size > MAX_BYTES_OF_ACCOUNT ? null : mail;
+  }
+
+  const isHeld = ({ resumesAt }: Work) => resumesAt > 0;
+
   function fill(): void {
     if (isStopping) return;
-    while (running.size < MAX_ACCOUNTS) {
-      const accountId = nextAccount();
-      if (accountId === null) return;
-      lastAccount = accountId;
-      const task = parseFirst(accountId)
-        .catch((error: unknown) => {
-          log.error({ err: error, accountId }, 'inbound mail could not be parsed; trying again');
-          return false;
-        })
-        .then((isDone) => {
-          running.delete(accountId);
-          // After a failure the loop continues, not immediately.
-          if (isDone) fill();
-        });
-      running.set(accountId, task);
+    for (const [accountId, work] of works)
+      if (work.mails === 0 && work.resumesAt <= monotonic.now()) works.delete(accountId);
+    while (running.size < MAX_MAILS) {
+      const mail = nextMail();
+      // A large mail that is next waits until it fits: smaller ones do not overtake it.
+      if (mail === null || (running.size > 0 && bytes + mail.size > MAX_BYTES)) return;
+      begin(mail);
     }
   }
 
-  /** Parses the oldest mail of an account. Resolves with false when it must be parsed later. */
-  async function parseFirst(accountId: string): Promise<boolean> {
-    const mail = tables.inbound.firstUnparsed(accountId);
-    if (mail === null) return true;
-    const bytes = await sourceOf(mail);
-    if (bytes === 'later') return false;
-    const raw = Buffer.from(bytes);
+  function begin(mail: ListedInbound): void {
+    const accountId = mail.account_id;
+    lastAccount = accountId;
+    const work = works.get(accountId) ?? { mails: 0, bytes: 0, lastSeq: 0, resumesAt: 0 };
+    works.set(accountId, work);
+    count(work, mail, 1);
+    work.lastSeq = mail.seq;
+    const task = parseMail(mail)
+      .catch((error: unknown) => {
+        log.error({ err: error, accountId }, 'inbound mail could not be parsed; trying again');
+        return false;
+      })
+      .then((isDone) => {
+        running.delete(task);
+        count(work, mail, -1);
+        if (!isDone) work.resumesAt = monotonic.now() + RETRY_INTERVAL_MS;
+        if (work.mails === 0 && !isHeld(work)) works.delete(accountId);
+        loop.wake();
+      });
+    running.add(task);
+  }
+
+  function count(work: Work, { size }: ListedInbound, change: 1 | -1): void {
+    work.mails += change;
+    work.bytes += change * size;
+    bytes += change * size;
+  }
+
+  /** Resolves with false when it must be parsed later. */
+  async function parseMail(mail: ListedInbound): Promise<boolean> {
+    const accountId = mail.account_id;
+    const source = await sourceOf(mail);
+    if (source === 'later') return false;
+    const raw = Buffer.from(source);
     const outcome = await parse(raw, accountId);
     if (outcome === 'later') return false;
     const isParsed = typeof outcome === 'object';
@@ -196,7 +252,7 @@ export function createInboundWorker(
     stop: async (): Promise<void> => {
       isStopping = true;
       await loop.stop();
-      await Promise.all(running.values());
+      await Promise.all(running);
     },
   };
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { attachmentOf, parseInbound } from '../../src/inbound/parse-mail.ts';
 import { granted } from '../support/refusal.ts';
 import { enqueue, insertAccount, insertDomain } from '../support/store.ts';
-import { mailOf, PUBLIC_URL, startInboundMx } from './setup.ts';
+import { mailOf, PUBLIC_URL, startInboundMx, storeMail } from './setup.ts';
 
 const MAIL = mailOf({}, 'Thank you.\r\n');
 
@@ -312,5 +312,41 @@ describe('mail for an inbound route', () => {
     expect(await mx.inbound.remove('acct_two', row?.inbound_id ?? '')).not.toBeNull();
     expect(await mx.inbound.remove('acct_one', row?.inbound_id ?? '')).toBeNull();
     await mx.sourcesRemoved();
+  });
+
+  it('of an account with too many mails that wait is refused, and that of others is not', async () => {
+    const mx = await startInboundMx({ parses: false });
+    const route = await mx.route('support@in.example.com');
+    await mx.writer.run(() => {
+      for (let n = 0; n < 5000; n++) storeMail(mx);
+    });
+    const client = await mx.client();
+    const send = () => client.mail('grace@example.net', 'support@in.example.com', MAIL);
+    expect(await send()).toMatch(/^450 4\.2\.1 .*waits/);
+    insertAccount(mx.tables, 'acct_two', mx.clock.now());
+    const other = { ...granted(mx.inbound.routes.get('acct_one', route.route_id)), account_id: 'acct_two' };
+    const from = { sender: 'grace@example.net', network: '127.0.0.0/24' };
+    const matched = { ...other, account_status: 'active', domain_status: 'SUCCESS' } as const;
+    expect(mx.inbound.reception.obstacle(matched, from)).toBeNull();
+    mx.db.prepare("UPDATE inbound_mails SET status = 'parsed' WHERE seq = 1").run();
+    expect(await send()).toMatch(/^250/);
+  });
+
+  it('is in memory up to a share of the account, until its responses have ended', async () => {
+    const mx = await startInboundMx({ parses: false });
+    insertAccount(mx.tables, 'acct_two', mx.clock.now());
+    const size = 36_700_160;
+    const inboundId = storeMail(mx, { size });
+    const otherId = storeMail(mx, { size, accountId: 'acct_two' });
+    const open = () => mx.inbound.file('acct_one', inboundId, 'raw');
+    const files = (await Promise.all([open(), open(), open(), open()])).map(granted);
+    expect(await open()).toMatchObject({ code: 'UNAVAILABLE' });
+    granted(await mx.inbound.file('acct_two', otherId, 'raw'));
+    // With mail of another account open its share is smaller, and closing twice has no effect.
+    for (const file of [files[0], files[0], files[0]]) file?.close();
+    expect(await open()).toMatchObject({ code: 'UNAVAILABLE' });
+    files[1]?.close();
+    granted(await open());
+    expect(await open()).toMatchObject({ code: 'UNAVAILABLE' });
   });
 });

@@ -112,6 +112,51 @@ export async function startInboundMx({
   };
 }
 
+/** Stores a mail that waits for the parser, with a source of this stated size; returns its id. */
+export function storeMail(
+  { tables, ids, clock }: Pick<ReturnType<typeof startStore>, 'tables' | 'ids' | 'clock'>,
+  {
+    accountId = 'acct_one',
+    raw = 'From: grace@example.net\r\nSubject: Hello\r\n\r\nx\r\n',
+    size = raw.length,
+    receivedAt = clock.now(),
+    sender = 'grace@example.net',
+  }: {
+    accountId?: string;
+    raw?: string;
+    size?: number | undefined;
+    receivedAt?: number;
+    sender?: string;
+  } = {},
+): string {
+  const sourceSeq = tables.inbound.insertSource(accountId, size);
+  tables.inbound.insertPart(sourceSeq, 0, Buffer.from(raw));
+  tables.inbound.setState(sourceSeq, 'stored');
+  const inboundId = ids.make('inb');
+  tables.inbound.insert({
+    inbound_id: inboundId,
+    account_id: accountId,
+    route_id: 'route_one',
+    source_seq: sourceSeq,
+    status: 'received',
+    sender,
+    recipient: 'support@in.example.com',
+    helo: 'mail.example.net',
+    remote_address: '192.0.2.1',
+    received_at: receivedAt,
+    from_address: '',
+    subject: '',
+    answers: null,
+    automatic: null,
+    is_loop: 0,
+    attachments: 0,
+    parse_error: null,
+    authentication: null,
+    content: null,
+  });
+  return inboundId;
+}
+
 const NO_FILTER = { afterSeq: 0, limit: 200 };
 
 /** A mail with header fields and a text body. */

@@ -182,7 +182,7 @@ function clearInboundMail({ row, person, portions }: ErasureRun): Promise<boolea
   let isParsed = true;
   return portions
     .run(({ inbound }, rows) => {
-      const waiting = inbound.firstUnparsed(accountId);
+      const waiting = inbound.firstUnparsed(accountId, 0);
       isParsed = waiting === null || waiting.received_at > begunAt;
       const found = person.addresses
         .flatMap((address) => inbound.fromAddress(accountId, address.toLowerCase(), rows))

@@ -156,7 +156,8 @@ function presentMail(inbound: Pick<Inbound, 'partUrl'>, row: ReceivedMail): z.ou
 
 function asFile(file: InboundFile | Refusal): Reply | Refusal {
   if (isRefusal(file)) return file;
-  return new Reply({ raw: file.bytes }, { contentType: file.type, headers: fileHeaders(file) });
+  const { bytes, type: contentType, close: onClosed } = file;
+  return new Reply({ raw: bytes }, { contentType, headers: fileHeaders(file), onClosed });
 }
 
 const SAVED = 'The response is a file that browsers save and do not show.';

@@ -17,7 +17,8 @@ export function inboundFileRoute({ linked }: { linked: Inbound['linked'] }): Pub
       if (part === null) return unknownLinkPage(look);
       return largeResponse(part.accountId, request, async () => {
         const file = await part.read();
-        if (!isRefusal(file)) return { status: 200, headers: fileHeaders(file), body: file.bytes };
+        if (!isRefusal(file))
+          return { status: 200, headers: fileHeaders(file), body: file.bytes, onClosed: file.close };
         return file.code === 'INBOUND_NOT_FOUND' ? unknownLinkPage(look) : faultPage(look);
       });
     },

@@ -22,7 +22,12 @@ export function createLargeResponses() {
       return null;
     }
     try {
-      return { ...(await respond()), onClosed: large.release };
+      const response = await respond();
+      const onClosed = () => {
+        response.onClosed?.();
+        large.release();
+      };
+      return { ...response, onClosed };
     } catch (error) {
       large.release();
       throw error;

@@ -161,6 +161,7 @@ const OBSTACLES: Record<InboundObstacle, [code: number, enhanced: string, text: 
   'not-verified': [450, '4.3.5', 'The domain is not verified now; please try again later'],
   disabled: [450, '4.2.1', 'The mailbox is disabled now; please try again later'],
   storage: [452, '4.2.2', 'The mailbox is full; please try again later'],
+  backlog: [450, '4.2.1', 'The mailbox has too much mail that waits; please try again later'],
   'too-much-from-sender': [450, '4.7.1', 'Too much mail from this sender; please try again later'],
   'too-much-for-account': [450, '4.2.1', 'The mailbox receives mail too quickly; please try again later'],
 };

@@ -177,10 +177,14 @@ export function inboundTable(db: Database) {
     nextUnparsed: sql.value<[afterAccountId: string], string>(`
       SELECT account_id FROM inbound_mails INDEXED BY inbound_mails_unparsed
       WHERE status = 'received' AND account_id > ? ORDER BY account_id LIMIT 1`),
-    /** The oldest mail of an account that waits for the parser. */
-    firstUnparsed: sql.get<[accountId: string], ListedInbound>(`
+    /** The oldest mail of an account, after the one with the number, that waits for the parser. */
+    firstUnparsed: sql.get<[accountId: string, afterSeq: number], ListedInbound>(`
       SELECT ${COLUMNS} FROM inbound_mails m INDEXED BY inbound_mails_unparsed JOIN inbound_sources s ON s.seq = m.source_seq
-      WHERE m.status = 'received' AND m.account_id = ? ORDER BY m.seq LIMIT 1`),
+      WHERE m.status = 'received' AND m.account_id = ? AND m.seq > ? ORDER BY m.seq LIMIT 1`),
+    /** How many mails of an account wait for the parser, counted up to the limit. */
+    countUnparsed: sql.count<[accountId: string, limit: number]>(`
+      SELECT count(*) FROM (
+        SELECT 1 FROM inbound_mails INDEXED BY inbound_mails_unparsed WHERE status = 'received' AND account_id = ? LIMIT +?)`),
     /** False: the mail was deleted, or parsed before. */
     setParsed: sql.changed<[row: ParsedRow & Pick<InboundRow, 'seq'>]>(`
       UPDATE inbound_mails SET status = 'parsed', from_address = @from_address, subject = @subject, answers = @answers,

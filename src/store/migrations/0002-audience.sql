@@ -726,7 +726,7 @@ CREATE INDEX inbound_mails_from ON inbound_mails (account_id, from_address, seq)
 CREATE INDEX inbound_mails_by_sender ON inbound_mails (account_id, sender, seq);
 CREATE INDEX inbound_mails_of_source ON inbound_mails (source_seq);
 CREATE INDEX inbound_mails_answering ON inbound_mails (account_id, answers, seq) WHERE answers IS NOT NULL;
-CREATE INDEX inbound_mails_unparsed ON inbound_mails (status, account_id, seq) WHERE status = 'received';
+CREATE INDEX inbound_mails_unparsed ON inbound_mails (account_id, seq) WHERE status = 'received';
 CREATE TRIGGER inbound_sources_without_mail AFTER DELETE ON inbound_mails
 WHEN NOT EXISTS (SELECT 1 FROM inbound_mails WHERE source_seq = OLD.source_seq) BEGIN
   UPDATE inbound_sources SET state = 'deleting' WHERE seq = OLD.source_seq;

@@ -84,7 +84,12 @@ async function start() {
       accountId: 'acct_one',
       read: async () => {
         await counted();
-        return { name: 'a', type: 'application/octet-stream', bytes: Buffer.alloc(FILE_BYTES) };
+        return {
+          name: 'a',
+          type: 'application/octet-stream',
+          bytes: Buffer.alloc(FILE_BYTES),
+          close: () => {},
+        };
       },
     }),
   });
