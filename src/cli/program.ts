@@ -35,6 +35,11 @@ const GROUPS: Record<string, Record<string, CreateCommand>> = {
     contacts: async (context) => (await import('./audience/contacts.ts')).contactsCommand(context),
     suppression: async (context) => (await import('./audience/suppression.ts')).suppressionCommand(context),
   },
+  'Inbound mail': {
+    inbound: async (context) => (await import('./inbound/inbound.ts')).inboundCommand(context),
+    'inbound-routes': async (context) =>
+      (await import('./inbound/inbound-routes.ts')).inboundRoutesCommand(context),
+  },
   'Queue and delivery': {
     queue: async (context) => (await import('./queue/queue.ts')).queueCommand(context),
     egress: async (context) => (await import('./egress/egress.ts')).egressCommand(context),

@@ -9,10 +9,10 @@ import { readInboundHeader } from '../mail/incoming/inbound-header.ts';
 import { signatureKeyNames, type VerifiedSignatures } from '../mail/incoming/verify-authentication.ts';
 import type { Tokens } from '../mail/tokens.ts';
 import type { Context } from '../store/context.ts';
-import type { InboundFilter, ListedInbound, StoredInbound } from '../store/inbound/inbound-mails.ts';
+import type { ListedInbound } from '../store/inbound/inbound-mails.ts';
 import { createPortions } from '../store/maintenance/portions.ts';
-import type { Page } from '../store/rows/page.ts';
 import { type Authentication, authenticate, type CheckedMail, type SignatureKeys } from './authentication.ts';
+import { createReceivedMails, mailNotFound, mailOf } from './mails.ts';
 import type { AttachmentFile, ParsedInbound } from './parse-mail.ts';
 import { createReception, type InboundMail } from './reception.ts';
 import { createInboundRoutes } from './routes.ts';
@@ -71,8 +71,6 @@ interface LinkedPart {
   read(): Promise<InboundFile | Refusal>;
 }
 
-export type ReceivedMail = StoredInbound & { size: number };
-
 /** How long a public link to a part is valid. */
 const LINK_LIFETIME_MS = 7 * DAY;
 /** Bytes of mails whose parts are being read or sent, as clients may read slowly: eight of the largest. */
@@ -95,6 +93,7 @@ export function createInbound(
   const { tables, reader, writer, clock, log, config } = context;
   const { hostname } = config;
   const portions = createPortions({ writer, share: 'deleted-inbound-mail' });
+  const mails = createReceivedMails(context);
   /** By account. An account may have as many bytes open as it leaves free for others: four of the largest mails. */
   const openBytes = createTally();
 
@@ -172,7 +171,7 @@ export function createInbound(
     part: InboundPart,
   ): Promise<Omit<InboundFile, 'close'> | Refusal> {
     const source = await reader.table(accountId, 'inbound', 'source', source_seq);
-    if (source === null) return notFound(inboundId);
+    if (source === null) return mailNotFound(inboundId);
     const raw = Buffer.from(source);
     if (part === 'raw') return { name: `${inboundId}.eml`, type: 'message/rfc822', bytes: raw };
     const reading = parser.attachment(raw, accountId, part);
@@ -223,26 +222,18 @@ export function createInbound(
     routes: createInboundRoutes(context),
     reception,
     partUrl,
-    /** Newest first. */
-    list: (filter: InboundFilter): Promise<Page<ListedInbound>> =>
-      reader.table(filter.accountId, 'inbound', 'list', filter),
-    get: async (accountId: string, inboundId: string): Promise<ReceivedMail | Refusal> =>
-      (await reader.table(accountId, 'inbound', 'get', accountId, inboundId)) ?? notFound(inboundId),
+    list: mails.list,
+    get: mails.get,
     /** Deletes a received mail; its source with the last mail that has it. */
-    remove: async (accountId: string, inboundId: string): Promise<Refusal | null> => {
-      const refusal = await writer.run((tx): Refusal | null => {
-        const mail = tx.inbound.byId(inboundId);
-        if (mail === null || mail.account_id !== accountId) return notFound(inboundId);
-        tx.inbound.remove(mail.seq);
-        return null;
-      }, accountId);
-      if (refusal === null) removal.wake();
-      return refusal;
+    remove: async (accountId: string, inboundId: string): Promise<ListedInbound | Refusal> => {
+      const removed = await mails.remove(accountId, inboundId);
+      if (!isRefusal(removed)) removal.wake();
+      return removed;
     },
     /** A part of a mail of the account. Refused (`UNAVAILABLE`) while too many are read. */
     file: async (accountId: string, inboundId: string, part: InboundPart): Promise<InboundFile | Refusal> => {
-      const mail = tables.inbound.byId(inboundId);
-      return mail === null || mail.account_id !== accountId ? notFound(inboundId) : fileOf(mail, part);
+      const mail = mailOf(tables, accountId, inboundId);
+      return isRefusal(mail) ? mail : fileOf(mail, part);
     },
     /** The part that a public link names; null: the link is not valid, or not any more. */
     linked: (token: string): LinkedPart | null => {
@@ -269,8 +260,4 @@ export type Inbound = ReturnType<typeof createInbound>;
 
 function busy(): Refusal {
   return refuse('UNAVAILABLE', 'Too many received mails are being read', { retryAfter: 1 });
-}
-
-function notFound(inboundId: string): Refusal {
-  return refuse('INBOUND_NOT_FOUND', `There is no received mail ${inboundId}`);
 }

@@ -32,6 +32,7 @@ describe('the help', () => {
       'Set up and run',
       'Sending',
       'Recipients',
+      'Inbound mail',
       'Queue and delivery',
       'Diagnosis',
       'Data',

@@ -309,8 +309,10 @@ describe('mail for an inbound route', () => {
     const client = await mx.client();
     await client.mail('grace@example.net', 'support@in.example.com', MAIL);
     const [row] = await mx.parsed();
-    expect(await mx.inbound.remove('acct_two', row?.inbound_id ?? '')).not.toBeNull();
-    expect(await mx.inbound.remove('acct_one', row?.inbound_id ?? '')).toBeNull();
+    expect(await mx.inbound.remove('acct_two', row?.inbound_id ?? '')).toMatchObject({
+      code: 'INBOUND_NOT_FOUND',
+    });
+    granted(await mx.inbound.remove('acct_one', row?.inbound_id ?? ''));
     await mx.sourcesRemoved();
   });
 

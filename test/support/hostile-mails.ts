@@ -239,7 +239,7 @@ const KINDS: Record<string, Generator> = {
         () => `-----Original Message${'-'.repeat(number(10_000))}`,
         () => `> a${CRLF}b${CRLF}`.repeat(number(8000)),
         () => `Am ${'schrieb '.repeat(number(20_000))}:`,
-        () => `${CRLF}`.repeat(number(30_000)),
+        () => CRLF.repeat(number(30_000)),
         () => `\u00a0${'\u3000'.repeat(number(20_000))}`,
       ])(),
     ),
@@ -273,7 +273,7 @@ const KINDS: Record<string, Generator> = {
         'Content-Transfer-Encoding: base64',
         'Content-Disposition: attachment; filename=winmail.dat',
       ],
-      inBase64(Buffer.concat([Buffer.from('223e9f78', 'hex').reverse(), bytes(number(20_000))])),
+      inBase64(Buffer.concat([Buffer.from('789f3e22', 'hex'), bytes(number(20_000))])),
     ),
   'compressed bombs': ({ one, number }) =>
     attached(

@@ -61,7 +61,8 @@ const EXAMPLE: z.output<typeof inboundRoute> = {
 const one = { data: result, example: { route: EXAMPLE } };
 
 const webhookId = z.string().max(100).nullish();
-const input = z
+/** What creates a route. */
+export const inboundRouteInput = z
   .object({
     name: resourceName,
     match,
@@ -72,7 +73,8 @@ const input = z
     isActive: z.boolean().default(true),
   })
   .meta({ id: 'InboundRouteInput' });
-const patch = z
+/** What changes a route. */
+export const inboundRoutePatch = z
   .object({
     name: resourceName.optional(),
     match: match.optional(),
@@ -84,7 +86,7 @@ const patch = z
   })
   .meta({ id: 'InboundRoutePatch' });
 
-function present(row: InboundRouteRow): z.output<typeof inboundRoute> {
+export function presentInboundRoute(row: InboundRouteRow): z.output<typeof inboundRoute> {
   return {
     routeId: row.route_id,
     name: row.name,
@@ -99,7 +101,7 @@ function present(row: InboundRouteRow): z.output<typeof inboundRoute> {
   };
 }
 
-const asResult = (row: InboundRouteRow) => ({ route: present(row) });
+const asResult = (row: InboundRouteRow) => ({ route: presentInboundRoute(row) });
 
 export function inboundRouteRoutes({ inbound: { routes } }: { inbound: Inbound }): Route[] {
   const update = (method: 'PUT' | 'PATCH', operationId: string) =>
@@ -107,7 +109,7 @@ export function inboundRouteRoutes({ inbound: { routes } }: { inbound: Inbound }
       operationId,
       summary: 'Update an inbound route',
       description: 'Replaces the fields that are given.',
-      body: patch,
+      body: inboundRoutePatch,
       example: { spamPolicy: 'reject' },
       response: { description: 'The updated route.', ...one },
       refusals: ['INBOUND_ROUTE_NOT_FOUND', 'INBOUND_ROUTE_EXISTS', 'DOMAIN_NOT_FOUND', 'WEBHOOK_NOT_FOUND'],
@@ -124,7 +126,7 @@ export function inboundRouteRoutes({ inbound: { routes } }: { inbound: Inbound }
       narrowBy: ['limit'],
       handle: async ({ caller: { accountId }, query: { search, limit }, after }) => {
         const page = await routes.list({ accountId, beforeSeq: after, limit, search });
-        return { routes: page.rows.map(present), ...seqEnd(page) };
+        return { routes: page.rows.map(presentInboundRoute), ...seqEnd(page) };
       },
     }),
     route('POST /web-setup/inbound-routes', {
@@ -132,7 +134,7 @@ export function inboundRouteRoutes({ inbound: { routes } }: { inbound: Inbound }
       summary: 'Create an inbound route',
       description:
         'Mail is received while the domain is verified and the MX record of the host points to this server; `GET /web-setup/domains/{domainId}/dns-records` lists the record.',
-      body: input,
+      body: inboundRouteInput,
       example: { name: EXAMPLE.name, match: EXAMPLE.match, domainId: EXAMPLE.domainId },
       response: { status: 201, description: 'The created route.', ...one },
       refusals: ['LIMIT_REACHED', 'INBOUND_ROUTE_EXISTS', 'DOMAIN_NOT_FOUND', 'WEBHOOK_NOT_FOUND'],

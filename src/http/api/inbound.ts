@@ -3,11 +3,12 @@ import { iso } from '../../core/clock.ts';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import { AUTOMATIC, INBOUND_AUTHENTICATION, PARSE_ERRORS } from '../../events/event-types.ts';
 import { readContent } from '../../inbound/content.ts';
-import type { Inbound, InboundFile, ReceivedMail } from '../../inbound/inbound.ts';
+import type { Inbound, InboundFile } from '../../inbound/inbound.ts';
+import type { ReceivedMail } from '../../inbound/mails.ts';
 import { addressKey } from '../../mail/identifier.ts';
 import type { ListedInbound } from '../../store/inbound/inbound-mails.ts';
 import { fileHeaders } from '../public/inbound-file.ts';
-import { Reply, type Route, routesOf } from '../route.ts';
+import { mapResult, Reply, type Route, routesOf } from '../route.ts';
 import { messageResult } from './fields.ts';
 import { pageOf, pagesBySeq, paging, seqEnd } from './paging.ts';
 
@@ -114,7 +115,8 @@ const MAIL_EXAMPLE: z.output<typeof mail> = {
   rawUrl: 'https://link.example.com/f/ohJ2c2S',
 };
 
-function presentListed(row: ListedInbound): z.output<typeof listed> {
+/** A mail as a list has it. */
+export function presentInbound(row: ListedInbound): z.output<typeof listed> {
   return {
     inboundId: row.inbound_id,
     routeId: row.route_id,
@@ -138,7 +140,7 @@ function presentListed(row: ListedInbound): z.output<typeof listed> {
 function presentMail(inbound: Pick<Inbound, 'partUrl'>, row: ReceivedMail): z.output<typeof mail> {
   const content = readContent(row.content);
   return {
-    ...presentListed(row),
+    ...presentInbound(row),
     remoteAddress: row.remote_address,
     headers: content?.headers ?? [],
     text: content?.text ?? '',
@@ -187,7 +189,7 @@ export function inboundRoutes({ inbound }: { inbound: Inbound }): Route[] {
           beforeSeq: after,
           limit,
         });
-        return { mails: page.rows.map(presentListed), ...seqEnd(page) };
+        return { mails: page.rows.map(presentInbound), ...seqEnd(page) };
       },
     }),
     route(`GET ${PATH}/{inboundId}`, {
@@ -240,9 +242,9 @@ export function inboundRoutes({ inbound }: { inbound: Inbound }): Route[] {
       },
       refusals: ['INBOUND_NOT_FOUND'],
       handle: async ({ caller, params }) =>
-        (await inbound.remove(caller.accountId, params.inboundId)) ?? {
+        mapResult(await inbound.remove(caller.accountId, params.inboundId), () => ({
           message: 'The received mail has been deleted.',
-        },
+        })),
     }),
   ];
 }
