@@ -9,6 +9,7 @@ import { createInbound, type Inbound } from '../../src/inbound/inbound.ts';
 import type { RouteInput } from '../../src/inbound/routes.ts';
 import { createTokens } from '../../src/mail/tokens.ts';
 import { createInboundParser } from '../../src/smtp/parser/inbound-parser.ts';
+import type { Context } from '../../src/store/context.ts';
 import type { StoredInbound } from '../../src/store/inbound/inbound-mails.ts';
 import { HOST, startMx, startParser } from '../smtp/mx/setup.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
@@ -114,7 +115,7 @@ export async function startInboundMx({
 
 /** Stores a mail that waits for the parser, with a source of this stated size; returns its id. */
 export function storeMail(
-  { tables, ids, clock }: Pick<ReturnType<typeof startStore>, 'tables' | 'ids' | 'clock'>,
+  { tables, ids, clock }: Pick<Context, 'tables' | 'ids' | 'clock'>,
   {
     accountId = 'acct_one',
     raw = 'From: grace@example.net\r\nSubject: Hello\r\n\r\nx\r\n',

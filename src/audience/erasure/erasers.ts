@@ -174,12 +174,14 @@ function clearKeptMail(run: ErasureRun): Promise<boolean> {
 }
 
 /**
- * Removes received mail from the person. Mail that waits for the parser is found by its envelope only: the erasure continues when
+ * Removes received mail from the person, and then its bytes: the erasure overwrites unused space afterwards. Mail that waits for the parser is found by its envelope only: the erasure continues when
  * what was received before it is parsed.
  */
 function clearInboundMail({ row, person, portions }: ErasureRun): Promise<boolean> {
   const { account_id: accountId, created_at: begunAt } = row;
   let isParsed = true;
+  /** Of removed mails. After a restart those that are left are deleted without an erasure (inbound/inbound). */
+  const sources = new Set<number>();
   return portions
     .run(({ inbound }, rows) => {
       const waiting = inbound.firstUnparsed(accountId, 0);
@@ -187,8 +189,15 @@ function clearInboundMail({ row, person, portions }: ErasureRun): Promise<boolea
       const found = person.addresses
         .flatMap((address) => inbound.fromAddress(accountId, address.toLowerCase(), rows))
         .slice(0, rows);
-      for (const seq of found) inbound.remove(seq);
-      return { rows, isDone: found.length === 0 };
+      for (const { seq, source_seq } of found) {
+        inbound.remove(seq);
+        sources.add(source_seq);
+      }
+      if (found.length > 0) return { rows, isDone: false };
+      const [source] = sources;
+      if (source === undefined) return { rows, isDone: true };
+      if (inbound.removeParts(source, rows) === 0) sources.delete(source);
+      return { rows, isDone: false };
     })
     .then((completed) => completed && isParsed);
 }

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { presentInbound } from '../../http/api/inbound.ts';
 import { readContent } from '../../inbound/content.ts';
-import { createReceivedMails, type ReceivedMail } from '../../inbound/mails.ts';
+import { createReceivedMails } from '../../inbound/mails.ts';
 import { addressKey } from '../../mail/identifier.ts';
 import { asJson, createCommand, createGroup, noteMore, ofAccount, option, rowLimit } from '../command.ts';
 import type { CliContext } from '../context.ts';

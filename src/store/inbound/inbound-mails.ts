@@ -73,6 +73,9 @@ export type ParsedRow = Pick<
   | 'content'
 >;
 
+/** A mail of a person who is erased. */
+type PersonalMail = Pick<InboundRow, 'seq' | 'source_seq'>;
+
 /** Bytes of a part: a unit of work writes one. */
 export const INBOUND_PART_BYTES = 256 * 1024;
 
@@ -121,11 +124,11 @@ export function inboundTable(db: Database) {
   const parts = sql.values<[number], Buffer>(`
     SELECT p.bytes FROM inbound_sources s JOIN inbound_parts p ON p.source_seq = s.seq
     WHERE s.seq = ? AND s.state = 'stored' ORDER BY p.n`);
-  const ofAddress = sql.values<[string, string, number], number>(`
-    SELECT seq FROM inbound_mails INDEXED BY inbound_mails_from
+  const ofAddress = sql.all<[string, string, number], PersonalMail>(`
+    SELECT seq, source_seq FROM inbound_mails INDEXED BY inbound_mails_from
     WHERE account_id = ? AND from_address = ? ORDER BY seq LIMIT +?`);
-  const ofSender = sql.values<[string, string, number], number>(`
-    SELECT seq FROM inbound_mails INDEXED BY inbound_mails_by_sender
+  const ofSender = sql.all<[string, string, number], PersonalMail>(`
+    SELECT seq, source_seq FROM inbound_mails INDEXED BY inbound_mails_by_sender
     WHERE account_id = ? AND sender = ? ORDER BY seq LIMIT +?`);
   const setState = sql.run<[string, number]>('UPDATE inbound_sources SET state = ? WHERE seq = ?');
   return {
@@ -193,7 +196,7 @@ export function inboundTable(db: Database) {
       WHERE seq = @seq AND status = 'received'`),
     remove: sql.run<[seq: number]>('DELETE FROM inbound_mails WHERE seq = ?'),
     /** Mail from an address, by the field From or by the envelope, at most `limit`. */
-    fromAddress: (accountId: string, address: string, limit: number): number[] => {
+    fromAddress: (accountId: string, address: string, limit: number): PersonalMail[] => {
       const byField = ofAddress(accountId, address, limit);
       return byField.length > 0 ? byField : ofSender(accountId, address, limit);
     },

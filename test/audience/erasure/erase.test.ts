@@ -11,6 +11,7 @@ import { emailIdentifier } from '../../../src/mail/identifier.ts';
 import { packContent, packLongContent, unpackContent } from '../../../src/mail/stored-content.ts';
 import { ReadRejected } from '../../../src/store/database/failure.ts';
 import { createLocalReader, type Reader } from '../../../src/store/readers/reads.ts';
+import { storeMail } from '../../inbound/setup.ts';
 import { exampleEvent } from '../../support/events.ts';
 import { eventually } from '../../support/eventually.ts';
 import { granted } from '../../support/refusal.ts';
@@ -124,6 +125,39 @@ function raise(): never {
 }
 
 describe('an erasure', () => {
+  it('removes received mail from the person, by its author and by its envelope, and its bytes', async () => {
+    const setup = await startWithAda();
+    const { db, tables, writer } = setup;
+    const raw = `From: ${ADA}\r\n\r\nThe Countess of Lovelace${'.'.repeat(5000)}\r\n`;
+    const parsed = (inboundId: string, from: string, text = raw) =>
+      tables.inbound.setParsed({
+        ...(tables.inbound.byId(inboundId) ?? raise()),
+        from_address: from,
+        content: JSON.stringify({ text }),
+      });
+    const kept = await writer.run(() => {
+      parsed(storeMail(setup, { raw, sender: 'bounces@example.org' }), ADA.toLowerCase());
+      parsed(storeMail(setup, { raw, sender: ADA.toLowerCase() }), 'list@example.org');
+      const other = storeMail(setup, { sender: 'grace@example.org' });
+      parsed(other, 'grace@example.org', '');
+      return other;
+    });
+    expect(await setup.erase()).toEqual({ complete: true });
+    expect(setup.traces()).toEqual([]);
+    const ids = db.prepare<[], string>('SELECT inbound_id FROM inbound_mails').pluck();
+    expect(ids.all()).toEqual([kept]);
+    const parts = db.prepare<[], number>('SELECT count(*) FROM inbound_parts').pluck();
+    expect(parts.get()).toBe(1);
+  });
+
+  it('is not complete while received mail waits for the parser, which may be from the person', async () => {
+    const setup = await startWithAda();
+    const { tables, writer } = setup;
+    await writer.run(() => void storeMail(setup, { sender: 'list@example.org' }));
+    expect(await setup.erase()).toEqual({ complete: false });
+    expect(tables.erasures.pending()).toHaveLength(1);
+  });
+
   it('leaves no data of the person in the file', async () => {
     const setup = await startWithAda();
     const { subscriptions, groupId, writer, tables, clock, recorder, send, bounce } = setup;
