@@ -62,6 +62,8 @@ const GROUPS: Record<string, Record<string, CreateCommand>> = {
     backup: async (context) => (await import('./backup.ts')).backupCommand(context),
     restore: async (context) => (await import('./restore.ts')).restoreCommand(context),
     migrate: async (context) => (await import('./migrate.ts')).migrateCommand(context),
+    'import-from': async (context) =>
+      (await import('./import-from/import-from.ts')).importFromCommand(context),
   },
 };
 const COMMANDS: Record<string, CreateCommand> = Object.assign({}, ...Object.values(GROUPS));

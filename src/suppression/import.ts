@@ -1,4 +1,4 @@
-import { csvFields, type ImportRecord } from '../audience/import/records.ts';
+import { csvFields, type ImportRecord, type StreamPosition } from '../audience/import/records.ts';
 import {
   ADDRESS_COLUMNS,
   foldedColumn,
@@ -32,11 +32,6 @@ export interface SuppressionImportResult {
 const MAX_REJECTED = 100;
 const ROWS_AT_A_TIME = 100;
 
-interface Row {
-  line: number;
-  input: SuppressionInput | string;
-}
-
 /** Rejects when the upload ends early; the rows before that remain. */
 export async function importSuppressions(
   suppressions: Pick<SuppressionList, 'add'>,
@@ -50,36 +45,63 @@ export async function importSuppressions(
     if (header === undefined) return invalid('body', 'is empty');
     if (header.fault !== null) return invalid('body', `the first line ${header.fault}`);
     const names = csvFields(header.text, delimiter).map(foldedColumn);
-    const service = format === 'auto' || format === 'plain' ? suppressionExport(names) : format;
+    const known = format === 'auto' || format === 'plain' ? suppressionExport(names) : format;
     const hasHeader = names.some((name) => ADDRESS_COLUMNS.includes(name));
-    if (format !== 'plain' && service !== null && !hasHeader)
+    if (format !== 'plain' && known !== null && !hasHeader)
       return invalid('body', `the header names no column of addresses (${ADDRESS_COLUMNS.join(', ')})`);
-    const chosen = format === 'plain' ? 'plain' : (service ?? 'plain');
-    const read = rowReader(hasHeader ? names : ['email'], delimiter, chosen === 'plain' ? null : chosen);
-    const first = hasHeader ? [] : [read(header)];
-    const result: SuppressionImportResult = {
-      format: chosen,
-      rows: 0,
-      created: 0,
-      unchanged: 0,
-      rejected: 0,
-      rejectedRows: [],
+    const chosen = format === 'plain' ? 'plain' : (known ?? 'plain');
+    const columns = hasHeader ? names : ['email'];
+    const read = ({ line, text, fault }: ImportRecord): SuppressionEntry => {
+      if (fault !== null) return { line, fields: fault };
+      const values = csvFields(text, delimiter).map((value) => value.trim());
+      return { line, fields: new Map(columns.map((name, index) => [name, values[index] ?? ''])) };
     };
-    const refused = await addRows(first);
-    if (refused !== null) return refused;
-    for await (const records of recordsAt(header.end))
-      for (let at = 0; at < records.length; at += ROWS_AT_A_TIME) {
-        const full = await addRows(records.slice(at, at + ROWS_AT_A_TIME).map(read));
-        if (full !== null) return full;
-      }
-    return result;
+    async function* entries(start: StreamPosition): AsyncGenerator<SuppressionEntry[]> {
+      if (header !== undefined && !hasHeader) yield [read(header)];
+      for await (const records of recordsAt(start)) yield records.map(read);
+    }
+    const service = chosen === 'plain' ? null : chosen;
+    const added = await addSuppressions(suppressions, accountId, entries(header.end), { service, by });
+    return isRefusal(added) ? added : { format: chosen, ...added };
+  } finally {
+    await close();
+  }
+}
 
-    /** A refusal, such as of a limit, ends the import. */
-    async function addRows(rows: Row[]): Promise<Refusal | null> {
+/** An entry of an export: its fields by the folded names of their columns; a string: why it cannot be read. */
+export interface SuppressionEntry {
+  line: number;
+  fields: ReadonlyMap<string, string> | string;
+}
+
+/** A service whose exports state a reason in words, or by which fields they have. */
+export type SuppressionService = ServiceName | 'resend';
+
+/**
+ * Adds the suppressions of an export. `service` null: of a plain list. A refusal, such as of a limit, ends it; entries
+ * before that remain. Rejects when `entries` does.
+ */
+export async function addSuppressions(
+  suppressions: Pick<SuppressionList, 'add'>,
+  accountId: string,
+  entries: AsyncIterable<SuppressionEntry[]>,
+  { service, by }: { service: SuppressionService | null; by: string },
+): Promise<Omit<SuppressionImportResult, 'format'> | Refusal> {
+  const result: Omit<SuppressionImportResult, 'format'> = {
+    rows: 0,
+    created: 0,
+    unchanged: 0,
+    rejected: 0,
+    rejectedRows: [],
+  };
+  for await (const some of entries)
+    for (let at = 0; at < some.length; at += ROWS_AT_A_TIME) {
+      const rows = some.slice(at, at + ROWS_AT_A_TIME);
       const added = await Promise.all(
-        rows.map(async ({ input }) =>
-          typeof input === 'string' ? input : suppressions.add(accountId, input, by),
-        ),
+        rows.map(async ({ fields }) => {
+          const input = typeof fields === 'string' ? fields : inputOf(service, fields);
+          return typeof input === 'string' ? input : suppressions.add(accountId, input, by);
+        }),
       );
       for (const [index, one] of added.entries()) {
         if (isRefusal(one) && one.code !== 'VALIDATION_ERROR') return one;
@@ -92,11 +114,8 @@ export async function importSuppressions(
         } else if (one.created) result.created++;
         else result.unchanged++;
       }
-      return null;
     }
-  } finally {
-    await close();
-  }
+  return result;
 }
 
 const REASON_COLUMNS = ['suppressionreason', 'type', 'reason'];
@@ -110,28 +129,22 @@ const TIME_COLUMNS = [
   'time',
 ];
 
-function rowReader(
-  names: string[],
-  delimiter: string,
-  service: ServiceName | null,
-): (record: ImportRecord) => Row {
-  return ({ line, text, fault }) => {
-    if (fault !== null) return { line, input: fault };
-    const values = csvFields(text, delimiter).map((value) => value.trim());
-    const fields = new Map(names.map((name, index) => [name, values[index] ?? '']));
-    const value = (columns: readonly string[]) =>
-      columns.map((name) => fields.get(name) ?? '').find((text) => text !== '') ?? '';
-    const email = value(ADDRESS_COLUMNS);
-    if (email === '') return { line, input: 'has no address' };
-    const reason =
-      service === null ? plainReason(value(['reason'])) : reasonOf(service, fields, value(REASON_COLUMNS));
-    if (!isReason(reason)) return { line, input: reason };
-    const time = value(TIME_COLUMNS);
-    const createdAt = timeOf(time);
-    if (createdAt === null) return { line, input: 'the time is not one' };
-    const stream = reason === 'unsubscribe' ? 'mk' : 'all';
-    return { line, input: { email, reason, stream, ...(createdAt === undefined ? {} : { createdAt }) } };
-  };
+/** The suppression of an entry, or why it is rejected. */
+function inputOf(
+  service: SuppressionService | null,
+  fields: ReadonlyMap<string, string>,
+): SuppressionInput | string {
+  const value = (columns: readonly string[]) =>
+    columns.map((name) => fields.get(name) ?? '').find((text) => text !== '') ?? '';
+  const email = value(ADDRESS_COLUMNS);
+  if (email === '') return 'has no address';
+  const reason =
+    service === null ? plainReason(value(['reason'])) : reasonOf(service, fields, value(REASON_COLUMNS));
+  if (!isReason(reason)) return reason;
+  const createdAt = timeOf(value(TIME_COLUMNS));
+  if (createdAt === null) return 'the time is not one';
+  const stream = reason === 'unsubscribe' ? 'mk' : 'all';
+  return { email, reason, stream, ...(createdAt === undefined ? {} : { createdAt }) };
 }
 
 /** The reason, or why the row is rejected. */
@@ -140,7 +153,7 @@ function plainReason(text: string): string {
   return isReason(text) ? text : wordReason(text);
 }
 
-function reasonOf(service: ServiceName, fields: ReadonlyMap<string, string>, text: string): string {
+function reasonOf(service: SuppressionService, fields: ReadonlyMap<string, string>, text: string): string {
   if (service === 'sendgrid') {
     if (fields.has('ip')) return 'complaint';
     if (!fields.has('reason')) return 'unsubscribe';
@@ -151,7 +164,9 @@ function reasonOf(service: ServiceName, fields: ReadonlyMap<string, string>, tex
     if (!fields.has('code') && !fields.has('error')) return 'complaint';
     return (fields.get('code') ?? '').startsWith('4') ? TEMPORARY : 'hard_bounce';
   }
-  return wordReason(text);
+  const reason = wordReason(text);
+  // Postmark: the link to unsubscribe.
+  return reason === 'manual' && fields.get('origin')?.toLowerCase() === 'recipient' ? 'unsubscribe' : reason;
 }
 
 const TEMPORARY = 'is a temporary failure, which suppresses nobody';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { CommanderError } from 'commander';
 import { vi } from 'vitest';
-import { createContext, PARTIAL, USAGE } from '../../src/cli/context.ts';
+import { type CliContextOptions, createContext, PARTIAL, USAGE } from '../../src/cli/context.ts';
 import { buildProgram } from '../../src/cli/program.ts';
 import { openNewDatabase } from '../support/store.ts';
 
@@ -17,7 +17,7 @@ export interface CommandResult {
 }
 
 /** A data directory with an empty database, and commands on it, run in this process. */
-export function createShell() {
+export function createShell(options: Pick<CliContextOptions, 'generateKey'> = {}) {
   const dir = mkdtempSync(join(tmpdir(), 'postrider-cli-'));
   mkdirSync(join(dir, 'data'), { mode: 0o700 });
   openNewDatabase(join(dir, 'data')).close();
@@ -30,7 +30,7 @@ export function createShell() {
     vi.spyOn(console, 'log').mockImplementation((text: string) => void out.push(text));
     vi.spyOn(console, 'error').mockImplementation((text: string) => void err.push(text));
     vi.spyOn(process.stderr, 'write').mockImplementation((text) => err.push(String(text)) > 0);
-    const context = createContext(() => file);
+    const context = createContext(() => file, options);
     let status = 0;
     try {
       const program = await buildProgram(context, '0.0.0', args);

@@ -13,11 +13,12 @@ import type { Provenance } from '../consent.ts';
 import type { Actor } from '../contacts.ts';
 import { findSubscriptionGroup } from '../groups.ts';
 import { type AddressRun, type HygieneCounts, NO_HYGIENE, withBatch } from '../hygiene/checks.ts';
-import { addUnknownPerson, changePerson, reread } from '../people.ts';
+import { apiOptOut, leaveGroup } from '../opt-out.ts';
+import { addUnknownPerson, changePerson, identifiersOf, reread } from '../people.ts';
 import type { ProfileChanges } from '../profile.ts';
 import { joinGroup } from '../subscriptions.ts';
 import type { ImportRecord, StreamPosition } from './records.ts';
-import { type ImportRow, isReadable, type RowReader } from './rows.ts';
+import { type ImportMembership, type ImportRow, isReadable, type RowReader } from './rows.ts';
 
 /*
  * Imports contacts from a stream. A batch of rows is one unit of work, and the next is read when it is durable, so memory
@@ -338,12 +339,48 @@ function applyBatch(
       continue;
     }
     counts[imported.result]++;
-    if (group === null || !isReadable(row)) continue;
-    const membership = subscribe(tables, group, imported, row.profile, provenance);
-    if (membership.isNew) counts.subscribed++;
-    if (!membership.isActive) counts.optedOut++;
+    if (!isReadable(row)) continue;
+    const memberships = [
+      ...(group === null ? [] : [subscribe(tables, group, imported, row.profile, provenance)]),
+      ...(row.memberships ?? []).map((one) => follow(tables, job.accountId, one, imported, provenance)),
+    ];
+    for (const membership of memberships) {
+      if (isRefusal(membership)) return membership;
+      if (membership.isNew) counts.subscribed++;
+      if (!membership.isActive) counts.optedOut++;
+    }
   }
   return { counts, rejected };
+}
+
+/** Applies what the person has chosen for a group. An earlier opt-out remains. */
+function follow(
+  tables: Tables,
+  accountId: string,
+  { groupId, isActive, details }: ImportMembership,
+  { seq, result }: ImportedRow,
+  provenance: Provenance,
+): { isNew: boolean; isActive: boolean } | Refusal {
+  if (groupId === null) return { isNew: true, isActive };
+  const group = findSubscriptionGroup(tables, accountId, groupId);
+  if (isRefusal(group)) return group;
+  const consent = isActive ? { method: 'imported' as const, details } : { details };
+  const known = result === 'created' ? null : tables.subscriptions.get(group.seq, seq);
+  const contact = reread(tables, seq);
+  if (known === null) {
+    const input = {
+      isActive,
+      consent,
+      defaultSource: 'import',
+      defaultMethod: 'imported',
+      provenance,
+    } as const;
+    return { isNew: true, isActive: joinGroup(tables, group, contact, input) };
+  }
+  const [identifier] = identifiersOf(contact);
+  if (!isActive && identifier !== undefined)
+    leaveGroup(tables, group, identifier, apiOptOut(consent, provenance));
+  return { isNew: false, isActive: isActive && known.is_active === 1 };
 }
 
 /** Adds the contact to the group; an existing membership is unchanged. */

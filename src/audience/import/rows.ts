@@ -27,6 +27,18 @@ export type ImportRow = Readable | Unreadable;
 interface Readable {
   line: number;
   profile: ProfileChanges;
+  /** Of a file that has the groups of each person. */
+  memberships?: readonly ImportMembership[];
+}
+
+/** What a person has chosen for a group in another system. */
+export interface ImportMembership {
+  /** Null: a group that a dry run does not create. */
+  groupId: string | null;
+  /** False: the person has left the group, which is recorded as an opt-out. */
+  isActive: boolean;
+  /** About the consent or the opt-out. */
+  details: string;
 }
 
 interface Unreadable {

@@ -128,7 +128,7 @@ const MAX_HEAD = 256 * 1024;
  * The text of a file of another program: UTF-16 with a byte order mark is decoded, and CR as the only line end becomes LF,
  * so that the reader of records knows UTF-8 and LF only. Positions count the bytes of the result.
  */
-async function* plainText(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+export async function* plainText(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let head: Buffer = Buffer.alloc(0);
   let decode: ((chunk: Buffer | null) => Buffer) | null = null;
   for await (const chunk of bytes) {

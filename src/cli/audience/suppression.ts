@@ -5,6 +5,7 @@ import { createRecorder } from '../../events/record.ts';
 import { definedFields } from '../../http/api/fields.ts';
 import { recipientIdentifier } from '../../mail/identifier.ts';
 import { SUPPRESSION_REASONS, SUPPRESSION_STREAMS } from '../../store/suppressions.ts';
+import type { MayAdd } from '../../store/tables.ts';
 import { importSuppressions, SUPPRESSION_FORMATS } from '../../suppression/import.ts';
 import { createSuppressionList, presentSuppression, type SuppressionList } from '../../suppression/list.ts';
 import { asJson, createCommand, createGroup, noteMore, ofAccount, option, rowLimit } from '../command.ts';
@@ -37,7 +38,7 @@ Examples:
           asJson,
         ],
         run: async ({ account, email, stream, reason, limit }) => {
-          const suppressions = await openList(context, account);
+          const suppressions = await openSuppressions(context, account);
           const recipientHash = email === undefined ? undefined : recipientIdentifier(email);
           const { rows, more } = await suppressions.list({
             accountId: account,
@@ -62,7 +63,7 @@ Examples:
           asJson,
         ],
         run: async (email, { account, stream, reason }) => {
-          const suppressions = await openList(context, account);
+          const suppressions = await openSuppressions(context, account);
           const added = context.accepted(await suppressions.add(account, { email, stream, reason }, BY));
           const shown = presentSuppression(added.row);
           context.show(
@@ -85,7 +86,7 @@ Examples:
         ],
         run: async (file, { account, format }) => {
           await requireReadable(null, file);
-          const suppressions = await openList(context, account);
+          const suppressions = await openSuppressions(context, account);
           const done = context.accepted(
             await importSuppressions(suppressions, account, createReadStream(file), format, BY),
           );
@@ -109,7 +110,7 @@ Examples:
         help: `
 Also removes opt-outs and complaints, unless --reason is given: do this only at the request of the recipient.`,
         run: async (email, { account, stream, reason, note = null }) => {
-          const suppressions = await openList(context, account);
+          const suppressions = await openSuppressions(context, account);
           const which = { email, ...definedFields({ stream, reason }) };
           const removed = context.accepted(await suppressions.remove(account, which, { by: BY, note }));
           context.show(removed.map(presentSuppression), () =>
@@ -121,10 +122,15 @@ Also removes opt-outs and complaints, unless --reason is given: do this only at 
   }).alias('suppressions');
 }
 
-async function openList(context: CliContext, account: string): Promise<SuppressionList> {
+/** The suppressions of the command's database. `mayAdd`: the limit on their number; default: none, for the operator. */
+export async function openSuppressions(
+  context: CliContext,
+  account: string,
+  mayAdd?: MayAdd,
+): Promise<SuppressionList> {
   const deps = await context.open({ account });
   const { clock, ids } = deps;
   const onSuppressionChange = createStatusFollower(clock);
   const recorder = createRecorder({ clock, ids }, { onSuppressionChange });
-  return createSuppressionList(deps, { recorder, onSuppressionChange });
+  return createSuppressionList(deps, { recorder, onSuppressionChange, ...definedFields({ mayAdd }) });
 }

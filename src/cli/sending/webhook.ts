@@ -245,7 +245,7 @@ function headersIn(text: string): Record<string, string> {
 }
 
 /** The webhooks module of the command's database; the daemon notices changes. */
-async function openWebhooks(context: CliContext, account: string): Promise<Webhooks> {
+export async function openWebhooks(context: CliContext, account: string): Promise<Webhooks> {
   const deps = await context.open({ account });
   const { config, limits, random, tables } = deps;
   const secrets = createWebhookSecrets({ seal: await deps.openSeal(), random });
