@@ -30,8 +30,8 @@ const COMPARISONS: Readonly<Record<string, string>> = {
 /** `{{ UnsubscribeURL }}?manage=true`: the page of preferences. */
 const MANAGE = '?manage=true';
 const WORDS = /"(?:[^"\\]|\\.)*"|`[^`]*`|\||[^\s"`|]+/g;
-/** What listmonk tracks: the mark is removed, as tracking is a setting here. */
-const TRACKED = /(https?:\/\/[^\s"'<>@]{1,2000})@TrackLink/g;
+/** After a link that listmonk tracks: it is removed, as tracking is a setting here. */
+const TRACKED = /(?<=[^\s"'<>])@TrackLink\b/g;
 export const CONTENT_BLOCK = 'content';
 
 interface Block {
@@ -212,7 +212,7 @@ export function convertGoTemplate(source: string): Converted {
     const action = nextAction(source, at);
     const text = source.slice(at, action?.offset ?? source.length);
     checkText(parts, at, text, action !== null);
-    parts.text(text.replaceAll(TRACKED, '$1'));
+    parts.text(text.replaceAll(TRACKED, ''));
     if (action === null) break;
     if (action.end === -1) {
       parts.fault(action.offset, action.whole, 'is not closed');

@@ -47,7 +47,6 @@ export interface PersonEntry {
 const MAX_ITEMS = 20_000;
 const MAX_ITEM_CHARACTERS = 256 * 1024 * 1024;
 const HEAD_BYTES = 4096;
-const STREAMED: ReadonlySet<ExportKind> = new Set(['suppressions', 'contacts']);
 const ALL_LISTS: ReadonlySet<string> = new Set(
   Object.values(PROVIDERS).flatMap(({ forms }) =>
     forms.flatMap(({ lists }) => lists.filter((list) => list !== null)),
@@ -289,9 +288,4 @@ async function* csvEntries(file: string, options: ReadOptions): AsyncGenerator<C
   } finally {
     await close();
   }
-}
-
-/** Whether a file is read again for the import. */
-export function isStreamed({ kind }: ExportFile): boolean {
-  return kind !== 'nothing' && STREAMED.has(kind);
 }
