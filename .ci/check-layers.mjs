@@ -36,7 +36,7 @@ for (const file of consoleFiles) {
   const text = readFileSync(file, 'utf8');
   for (const [, kind, specifier] of text.matchAll(/^(?:import|export)\b( type)?[^;']*'(\.[^']+)';/gm)) {
     const path = posix.join(posix.dirname(file), specifier);
-    if (/^docs\/[\w-]+\.md\?raw$/.test(path)) continue;
+    if (/^docs\/(?:reference\/)?[\w-]+\.md\?raw$/.test(path)) continue;
     if (
       path.startsWith('src/console/') ||
       path.startsWith('src/mail/blocks/') ||

@@ -27,6 +27,7 @@ export function KeyCreation({ onCreated }: { onCreated: (key: NewKey) => void })
         allowEssential: fields.get('noEssential') === null,
         strictCompliance: fields.get('strictCompliance') !== null,
         livemode: fields.get('test') === null,
+        sigv4: fields.get('sigv4') !== null,
       };
       if (body.scopes.length === 0) throw new Error(t('keys.scopes.missing'));
       onCreated(await operate('post', '/web-setup/keys', { account: accountId, body }));
@@ -80,6 +81,13 @@ export function KeyCreation({ onCreated }: { onCreated: (key: NewKey) => void })
           {t('keys.test.choose')}{' '}
           <span id="key-test-hint" class="small">
             {t('keys.test.hint')}
+          </span>
+        </label>
+        <label class="check">
+          <input class="tick" type="checkbox" name="sigv4" aria-describedby="key-sigv4-hint" />{' '}
+          {t('keys.sigv4.choose')}{' '}
+          <span id="key-sigv4-hint" class="small">
+            {t('keys.sigv4.hint')}
           </span>
         </label>
         <details>

@@ -155,6 +155,7 @@ function KeyRow({
 function restrictionsOf(key: ListedKey, t: ReturnType<typeof useTexts>['t']): string[] {
   return [
     ...(key.livemode ? [] : [t('keys.test')]),
+    ...(key.sigv4 ? [t('keys.sigv4')] : []),
     ...key.allowIps,
     ...key.allowFrom,
     ...(key.allowEssential ? [] : [t('keys.noEssential')]),
