@@ -30,7 +30,7 @@ const required = requirePrograms(
   'django',
   'swaks',
 );
-/** In first-message.md 1, in smtp-submission.md 2, in clients.md 1 over HTTP and 3 over SMTP, in programs.md 7. */
+/** In first-message.md 1, in smtp-submission.md 2, in clients.md 1, in programs.md 7, in frameworks.md 3. */
 const MESSAGES = 14;
 
 describe.skipIf(required.missing)(`the commands of the documents${required.reason}`, () => {

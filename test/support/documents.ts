@@ -9,6 +9,7 @@ export const DOCUMENTS = {
     'docs/smtp-submission.md',
     'docs/clients.md',
     'docs/reference/programs.md',
+    'docs/reference/frameworks.md',
     'docs/webhooks.md',
     'docs/reference/signatures.md',
     'docs/deliverability.md',
