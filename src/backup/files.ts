@@ -8,6 +8,7 @@ import { OperatorFault } from '../core/operator-fault.ts';
 import { LOCATION_FILE } from '../store/backup/identity.ts';
 import { IMPORT_FOLDER } from '../store/contacts/background-imports.ts';
 import { DATABASE_FILE } from '../store/database/database.ts';
+import { RESERVE_FILE } from '../store/reserve.ts';
 import { CONFIG_FOLDER, DATA_FOLDER } from './manifest.ts';
 
 /** A file next to the database that belongs in a backup. */
@@ -26,8 +27,8 @@ const MAX_DEPTH = 16;
 const CHUNK_BYTES = 2 ** 20;
 
 /**
- * The files of the data directory except the database, its copies, its locks and the master key; the configuration
- * file and the files that it names. Symbolic links and special files are omitted, uploads that wait for their import, and the
+ * The files of the data directory except the database, its copies, its locks, the reserve and the master key with former ones;
+ * the configuration file and the files that it names. Symbolic links and special files are omitted, uploads that wait for their import, and the
  * directories `except`, which contain backups. Throws OperatorFault when there are too many files or levels of directories.
  */
 export async function extraFiles(config: Config, except: readonly string[]): Promise<ExtraFile[]> {
@@ -41,6 +42,8 @@ export async function extraFiles(config: Config, except: readonly string[]): Pro
   };
   const omitted = new Set([...except, join(config.data.dir, IMPORT_FOLDER)].map((dir) => resolve(dir)));
   const masterKey = resolve(config.data.masterKeyFile);
+  /** Also former keys, and a new one while it replaces the key: `master.key.1`, `master.key.new`. */
+  const isMasterKey = (path: string) => path === masterKey || path.startsWith(`${masterKey}.`);
   const walk = async (dir: string, depth: number): Promise<void> => {
     if (omitted.has(resolve(dir))) return;
     if (depth > MAX_DEPTH)
@@ -50,7 +53,7 @@ export async function extraFiles(config: Config, except: readonly string[]): Pro
     for (const entry of await readdir(dir, { withFileTypes: true })) {
       const path = join(dir, entry.name);
       if (entry.isDirectory()) await walk(path, depth + 1);
-      else if (entry.isFile() && path !== masterKey && !(depth === 0 && isOwn(entry.name)))
+      else if (entry.isFile() && !isMasterKey(path) && !(depth === 0 && isOwn(entry.name)))
         add(path, pathInBackup(DATA_FOLDER, relative(config.data.dir, path)), (await stat(path)).size);
     }
   };
@@ -74,6 +77,7 @@ function isOwn(name: string): boolean {
     name.startsWith(`${DATABASE_FILE}-`) ||
     name.startsWith(`${DATABASE_FILE}.`) ||
     name.startsWith(LOCATION_FILE) ||
+    name === RESERVE_FILE ||
     name.startsWith('daemon.lock') ||
     // The master key while it is being created, and other programs' temporary files.
     name.startsWith('.')

@@ -163,11 +163,15 @@ Examples:
       context.show({ number, renewed, complete: isComplete }, () => [
         `Secrets encrypted with master key ${number}: ${renewed}`,
         isComplete
-          ? `The key is in ${file}. Copy it elsewhere now. The former key is ${file}.${number - 1}, if it was replaced here: backups from before need it`
+          ? `The key is in ${file}. Copy it elsewhere now.${formerKeyNote(`${file}.${number - 1}`)}`
           : `The key is in ${write ?? file}. Give it to the service, restart the service, and run this command again with the new key`,
       ]);
     },
   });
+}
+
+function formerKeyNote(former: string): string {
+  return existsSync(former) ? ` The former key is ${former}: backups from before need it` : '';
 }
 
 /** Creates a key, unless an interrupted run has, and writes it to `write`, or to `file`, whose former key remains next to it. */

@@ -15,11 +15,12 @@ const filesOf = (backup: string) =>
     .toSorted();
 
 describe('createBackup', () => {
-  it('contains the database, the operator’s files and the configuration, without the master key', async () => {
+  it('contains the database, the operator’s files and the configuration, without master keys and the reserve', async () => {
     const { dir, backup, config, tables, clock } = await startInstallation();
     enqueue(tables, clock.now());
     mkdirSync(join(dir, 'tls'));
     writeFileSync(join(dir, 'tls/mx.pem'), 'certificate', { mode: 0o640 });
+    for (const name of ['master.key.1', 'master.key.new', 'reserve']) writeFileSync(join(dir, name), name);
     const { path, manifest } = await backup();
     expect(filesOf(path)).toEqual([
       'config/postrider.toml',

@@ -31,8 +31,9 @@ export async function listQueue(
     return context.printRows(
       destinations,
       'The queue is empty',
-      ({ oldestDueAt, control, transactional: _transactional, ...columns }) => ({
+      ({ oldestDueAt, control, paused, transactional: _transactional, ...columns }) => ({
         ...columns,
+        held: paused,
         due: control === null ? (oldestDueAt ?? '') : control === 'pause' ? 'paused' : 'rejected',
       }),
     );

@@ -22,7 +22,7 @@ export function queueCommand(context: CliContext): Command {
 States: queued, sending, deferred, scheduled (not due yet and never attempted), paused (held with its campaign, or paused
 by the operator), held (its account is disabled, the verification of its domain has failed, or it was restored). Messages
 of a disabled account or a failed domain are sent when the account is enabled or the domain verified again, unless they
-expire before. Totals by destination count held messages as paused.
+expire before. In totals by destination, held also counts messages of paused campaigns.
 
 Examples:
   postrider queue list

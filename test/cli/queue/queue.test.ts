@@ -81,6 +81,7 @@ describe('queue list', () => {
     ]);
     expect((await shell.run('queue', 'list')).out).not.toContain('9999');
     expect((await shell.run('queue', 'list', '--account', 'acct_one')).out).toMatch(/paused|scheduled/);
+    expect((await shell.run('queue', 'list')).out).toMatch(/ scheduled +│? *held /);
     expect(await shell.json('queue', 'show', paused, '--json')).toMatchObject({ state: 'paused' });
   });
 
