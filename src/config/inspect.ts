@@ -37,9 +37,9 @@ export function effectiveSettings(sources: ConfigSources, config: Config): Effec
 
 /** One entry for each profile, in the order in which they apply; the program's profiles have its file as their origin. */
 function shapingSettings(config: Config, given: Origin): EffectiveSetting[] {
-  return config.delivery.shaping.map(({ name, origin, ...value }) => ({
+  return config.delivery.shaping.map(({ name, origin, addressPause, ...limits }) => ({
     name: `delivery.shaping.${name}`,
-    value,
+    value: { ...limits, addressPause: formatDuration(addressPause) },
     origin: origin === 'program' ? { from: 'program', file: SHAPING_FILE } : given,
     appliedBy: 'reload',
   }));
@@ -62,7 +62,8 @@ const UNITS = [
 ] as const;
 
 function formatDuration(ms: number): string {
-  const unit = UNITS.find(([, size]) => ms > 0 && ms % size === 0);
+  if (ms === 0) return '0s';
+  const unit = UNITS.find(([, size]) => ms % size === 0);
   return unit === undefined ? `${ms}ms` : `${ms / unit[1]}${unit[0]}`;
 }
 

@@ -156,7 +156,7 @@ describe('delivery.shaping', () => {
     const shown = effectiveSettings(sources, configFrom(sources));
     const setting = (name: string) => shown.find((each) => each.name === `delivery.shaping.${name}`);
     expect(setting('google')).toMatchObject({
-      value: { connections: 5 },
+      value: { connections: 5, addressPause: '30m' },
       origin: { from: 'program', file: SHAPING_FILE },
       appliedBy: 'reload',
     });
