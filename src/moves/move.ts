@@ -21,6 +21,7 @@ import type { SuppressionList } from '../suppression/list.ts';
 import type { Partials } from '../templates/partials.ts';
 import type { Templates } from '../templates/templates.ts';
 import { newFields, type WebhookInput, webhookHeaders } from '../webhooks/input.ts';
+import type { WebhookDetail, WebhookFields } from '../webhooks/resource.ts';
 import type { Webhooks } from '../webhooks/service.ts';
 import {
   type DomainItem,
@@ -95,7 +96,14 @@ export interface MoveResult {
     syntax: 'simple' | 'liquid' | null;
     faults: TemplateFault[];
   })[];
-  webhooks: (Moved & { url: string; events: string[]; webhookId: string | null; secret: string | null })[];
+  webhooks: (Moved & {
+    url: string;
+    events: string[];
+    webhookId: string | null;
+    secret: string | null;
+    /** What verifies calls in the format of SendGrid. */
+    verificationKey: string | null;
+  })[];
 }
 
 export interface MoveRejection {
@@ -523,7 +531,7 @@ function webhooksOfTopics(items: readonly ExportItem[]): WebhookItem[] {
 async function moveWebhooks(
   deps: MoveDeps,
   items: readonly WebhookItem[],
-  { accountId, dryRun }: MoveOptions,
+  { accountId, provider, dryRun }: MoveOptions,
 ): Promise<MoveResult['webhooks']> {
   const merged = new Map<string, WebhookItem>();
   for (const item of items) {
@@ -542,7 +550,13 @@ async function moveWebhooks(
   for (const [key, { url, events, unmapped, stream, headers = {} }] of merged) {
     const notes = unmapped.length === 0 ? [] : [`without an equivalent: ${unmapped.join(', ')}`];
     const existing = known.get(key);
-    const about = { url, events: [...events], webhookId: existing ?? null, secret: null };
+    const about = {
+      url,
+      events: [...events],
+      webhookId: existing ?? null,
+      secret: null,
+      verificationKey: null,
+    };
     if (existing !== undefined) {
       moved.push({ ...about, status: 'exists', notes });
       continue;
@@ -552,26 +566,34 @@ async function moveWebhooks(
       continue;
     }
     const filter = stream === null ? null : { streams: [stream] };
-    const input = { url, events, filter, headers, isActive: false };
+    // The exports of listmonk have no webhooks.
+    const format = provider === 'listmonk' ? 'postrider' : provider;
+    const input = { url, format, events, filter, headers, isActive: false } as const;
     const created = dryRun ? await checkWebhook(deps, input) : await deps.webhooks.create(accountId, input);
-    if (created !== null && isRefusal(created))
+    if (isRefusal(created)) {
       moved.push({ ...about, status: 'rejected', notes: [created.message] });
-    else
-      moved.push({
-        ...about,
-        status: 'created',
-        webhookId: created?.webhookId ?? null,
-        secret: created?.secret ?? null,
-        notes,
-      });
+      continue;
+    }
+    const { events: sent } = created;
+    const detail: Partial<WebhookDetail> = 'webhookId' in created ? created : {};
+    const unsent = events.filter((event) => !sent.includes(event));
+    moved.push({
+      ...about,
+      status: 'created',
+      events: sent,
+      webhookId: detail.webhookId ?? null,
+      secret: detail.secret ?? null,
+      verificationKey: detail.verificationKey ?? null,
+      notes: unsent.length === 0 ? notes : [...notes, `without a name in this format: ${unsent.join(', ')}`],
+    });
   }
   return moved;
 }
 
-/** Why a webhook would not be created; null: it would be. */
-async function checkWebhook(deps: MoveDeps, input: WebhookInput): Promise<Refusal | null> {
+/** The fields that a webhook would have, or why it would not be created. */
+async function checkWebhook(deps: MoveDeps, input: WebhookInput): Promise<WebhookFields | Refusal> {
   const fields = newFields(input, deps.allowPrivateNetworks());
   if (isRefusal(fields)) return fields;
   const headers = webhookHeaders(input.headers ?? null);
-  return isRefusal(headers) ? headers : deps.mayAddWebhook();
+  return isRefusal(headers) ? headers : ((await deps.mayAddWebhook()) ?? fields);
 }

@@ -315,8 +315,13 @@ describe('webhooks', () => {
       { status: 'created', events: ['email_bounced'] },
     ]);
     expect(await list('webhook', 'list')).toMatchObject([
-      { isActive: false, filter: { streams: ['transactional'] }, headerNames: ['X-Team', 'Authorization'] },
-      { isActive: false, filter: { streams: ['marketing'] } },
+      {
+        isActive: false,
+        format: 'postmark',
+        filter: { streams: ['transactional'] },
+        headerNames: ['X-Team', 'Authorization'],
+      },
+      { isActive: false, format: 'postmark', filter: { streams: ['marketing'] } },
     ]);
     const again = await moved('postmark', 'webhooks.json');
     expect(again.webhooks.map(({ status, secret }: Record<string, unknown>) => [status, secret])).toEqual([
@@ -331,7 +336,10 @@ describe('webhooks', () => {
       { url: 'https://ops.example.com/bounces', events: ['email_bounced'] },
     ]);
     expect((await moved('sendgrid', 'webhooks.json')).webhooks).toMatchObject([
-      { notes: ['without an equivalent: group_resubscribe, account_status_change'] },
+      {
+        notes: ['without an equivalent: group_resubscribe, account_status_change'],
+        verificationKey: expect.stringMatching(/^[A-Za-z0-9+/=]{100,}$/),
+      },
     ]);
     expect((await moved('resend', 'webhooks.json')).webhooks).toMatchObject([
       { events: ['email_sent', 'email_bounced'] },

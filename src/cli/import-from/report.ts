@@ -60,6 +60,9 @@ export function movedLines(report: MoveReport): string[] {
     ...webhooks.flatMap(({ url, secret }) =>
       secret === null ? [] : [`  secret of ${url}, which is shown now: ${secret}`],
     ),
+    ...webhooks.flatMap(({ url, verificationKey }) =>
+      verificationKey === null ? [] : [`  verification key of ${url}: ${verificationKey}`],
+    ),
     ...created.flatMap(({ domain, useCaseId, domainId }) => {
       const found = records.get(domainId ?? '');
       return found === undefined
