@@ -43,7 +43,7 @@ export function importFromCommand(context: CliContext): Command {
     help: `
 The kind of each file is recognized by its content; all files are read to their end before anything is written.
 What the account has already is left as it is: the same command can be run again, also after an interruption.
-docs/move-from-<provider>.md names the files, and the commands that export them. Exits 3 when something was left out.
+docs/reference/move-from-<provider>.md names the files, and the commands that export them. Exits 3 when something was left out.
 
 Example:
   postrider import-from postmark suppressions.json domains.json templates.json webhooks.json --account acct_8f3k2m9x0q1z --dry-run`,
