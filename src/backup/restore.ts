@@ -9,7 +9,7 @@ import { type Copier, createCopier } from '../store/backup/copy.ts';
 import { ensureLocation, markAsCopy, takeOver } from '../store/backup/identity.ts';
 import { DATABASE_FILE, type DaemonLock, openDatabase, tryLockDaemon } from '../store/database/database.ts';
 import { createWriter } from '../store/database/writer.ts';
-import { keyFingerprint, readMasterKey } from '../store/master-key.ts';
+import { formerKeyFiles, keyFingerprint, readMasterKey } from '../store/master-key.ts';
 import type { MigrationProgress } from '../store/migrate/migrate.ts';
 import { knownMigrations, newestOf } from '../store/migrate/migrations.ts';
 import { formatBytes, schemaState, upgradeDatabase } from '../store/migrate/upgrade.ts';
@@ -295,6 +295,11 @@ function requireRightKey(
   file: string,
 ): void {
   if (needed === null || !existsSync(file) || keyFingerprint(readMasterKey(file)) === needed) return;
+  const former = formerKeyFiles(file).find((each) => keyFingerprint(readMasterKey(each)) === needed);
+  if (former !== undefined)
+    throw new OperatorFault(
+      `${file} is not the master key of this backup: it was replaced later. Move it away, and copy ${former} to ${file}`,
+    );
   throw new OperatorFault(
     `${file} is not the master key of this backup: restore the right one, or move it away. If it is lost, see docs/lost-master-key.md`,
   );

@@ -4,7 +4,7 @@ import { createSeal, type MasterKeys } from '../core/seal.ts';
 import type { DatabaseContent, SealedSample } from '../store/backup/content.ts';
 import { type Copier, createCopier, type TaskKind, type TaskProgress } from '../store/backup/copy.ts';
 import { StoreFault } from '../store/database/failure.ts';
-import { readMasterKey, unlockKeys } from '../store/master-key.ts';
+import { formerKeyFiles, readMasterKey, unlockKeys } from '../store/master-key.ts';
 import { knownMigrations, newestOf } from '../store/migrate/migrations.ts';
 import { statIfExists } from './files.ts';
 import {
@@ -96,7 +96,11 @@ async function examine({ path, manifest, problems, copier, masterKeyFile }: Exam
   if (content.schema !== manifest.schema)
     problems.push(`${DATABASE_COPY} has schema ${content.schema}, the manifest ${manifest.schema}`);
   const keyFile = manifest.includesKey ? join(path, KEY_COPY) : masterKeyFile;
-  const key = await testKey(keyFile, content);
+  let key = await testKey(keyFile, content);
+  // A backup from before the key was replaced needs the former key.
+  if (key === 'does not fit' && !manifest.includesKey)
+    for (const former of formerKeyFiles(masterKeyFile))
+      if ((await testKey(former, content)) === 'fits') key = 'fits';
   if (key === 'does not fit')
     problems.push(
       `${keyFile} is not the master key of this backup: if that key is lost, see docs/lost-master-key.md`,

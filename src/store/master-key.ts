@@ -7,6 +7,7 @@ import {
   fsyncSync,
   linkSync,
   openSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -82,6 +83,17 @@ export function readMasterKey(file: string): Buffer {
   } catch (error) {
     throw openingFault(file, error);
   }
+}
+
+/** The keys that `replaceKeyFile` has left next to `file`, the newest first. */
+export function formerKeyFiles(file: string): string[] {
+  const dir = dirname(file);
+  const prefix = `${basename(file)}.`;
+  if (!exists(dir)) return [];
+  return readdirSync(dir)
+    .filter((name) => name.startsWith(prefix) && /^\d+$/.test(name.slice(prefix.length)))
+    .toSorted((a, b) => Number(b.slice(prefix.length)) - Number(a.slice(prefix.length)))
+    .map((name) => join(dir, name));
 }
 
 /** Identifies a key without revealing it; stored in the database that it seals. */

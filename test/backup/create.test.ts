@@ -1,4 +1,12 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { listBackups, removeOldBackups } from '../../src/backup/folder.ts';
@@ -227,6 +235,9 @@ describe('verifyBackup', () => {
         expect.stringMatching(`^${other} is not the master key of this backup: .*docs/lost-master-key.md$`),
       ],
     });
+    // The key was replaced after the backup.
+    copyFileSync(config.data.masterKeyFile, `${other}.1`);
+    expect(await verify(other)).toMatchObject({ key: 'fits', problems: [] });
     expect(await verify(`${other}.missing`)).toMatchObject({ key: 'unavailable', problems: [] });
     const included = await backup({ includeKey: true });
     expect(existsSync(join(included.path, 'master.key'))).toBe(true);

@@ -1,5 +1,6 @@
 import {
   chownSync,
+  copyFileSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -122,6 +123,8 @@ describe('restoreBackup', () => {
     const wrong = { ...installation.target(), masterKeyFile: installation.otherKey() };
     await expect(restoreBackup(path, wrong)).rejects.toThrow('is not the master key of this backup');
     expect(existsSync(join(wrong.dataDir, 'postrider.db'))).toBe(false);
+    copyFileSync(installation.config.data.masterKeyFile, `${wrong.masterKeyFile}.1`);
+    await expect(restoreBackup(path, wrong)).rejects.toThrow(`copy ${wrong.masterKeyFile}.1 to`);
   });
 
   it('needs no master key for a database without secrets', async () => {

@@ -138,7 +138,9 @@ function destinationText(
     `${destination}: ${messages} queued (${sending} being sent, ${deferred} deferred, ${held} held)`,
     `Oldest of those examined: ${oldestAcceptedAt ?? ''}; next attempt: ${nextAttemptAt ?? 'none scheduled'}`,
     '',
-    `Why the ${explained.examined} messages that are due first wait:`,
+    explained.examined === 1
+      ? 'Why the message that is due first waits:'
+      : `Why the ${explained.examined} messages that are due first wait:`,
     ...explained.reasons.flatMap((one) => reasonLines([one], `${one.messages ?? 0} × `)),
     ...(explained.routes.length === 0 ? [] : ['', ...explained.routes.flatMap(routeLines)]),
     ...explained.sites.flatMap(siteLines),
