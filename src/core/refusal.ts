@@ -59,6 +59,10 @@ export const REFUSALS = {
   ATTACHMENTS_TOO_LARGE: [413, 'The decoded attachments exceed 2,097,152 bytes in total.'],
   UNSUPPORTED_MEDIA_TYPE: [415, 'The media type of the body is not supported.'],
   HOST_NOT_ALLOWED: [421, 'The API is not served under the name in `Host`; `api.hosts` lists the names.'],
+  ATTACHMENT_NOT_FETCHED: [
+    422,
+    'The file of an attachment could not be fetched from its `url`; `details` names it and the reason.',
+  ],
   TOO_MANY_ATTACHMENTS: [422, 'The message has more than 10 attachments.'],
   COMPLIANCE_TEMPLATE_MISSING: [422, 'The html lacks a compliance variable; `details` names it.'],
   COMPANY_ADDRESS_MISSING: [422, 'The account has no company name and postal address to insert.'],

@@ -9,6 +9,7 @@ import type { Random } from '../core/random.ts';
 import type { Runtime } from '../core/runtime.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import type { GenerateKey } from '../domains/key-queue.ts';
+import type { FileSources } from '../sending/attachment-files.ts';
 import type { Context } from '../store/context.ts';
 import type { Superseded } from '../store/database/failure.ts';
 
@@ -27,6 +28,8 @@ export interface DaemonEnv {
   resolver?: Resolver;
   /** Generates DKIM keys; default: new RSA keys. */
   generateKey?: GenerateKey;
+  /** From where the files of attachments are fetched; default: public addresses with valid certificates. */
+  fileSources?: FileSources;
   /** The delivery worker's program; default: the built one. */
   workerScript?: URL;
   /** Aborts a migration at the start. */

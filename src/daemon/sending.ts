@@ -9,12 +9,14 @@ import { type CampaignRunner, createCampaignRunner } from '../campaigns/run.ts';
 import { type CampaignSending, createCampaignSending } from '../campaigns/send.ts';
 import { createSequenceRunner, type SequenceRunner } from '../campaigns/sequences/run.ts';
 import { createSequences, type Sequences } from '../campaigns/sequences/sequences.ts';
+import { programVersion } from '../config/version.ts';
 import { HOUR } from '../core/clock.ts';
 import type { Delivery } from '../delivery/delivery.ts';
 import { simulatorDomain } from '../delivery/simulator.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import type { OnSuppressionChange, Recorder } from '../events/record.ts';
 import { type Acceptance, createAcceptance } from '../sending/accept.ts';
+import { createAttachmentFiles } from '../sending/attachment-files.ts';
 import { createIdempotencyKeys } from '../sending/idempotency.ts';
 import { createOneClickNotice, type OneClickNotice } from '../sending/one-click.ts';
 import { createPressure, type Pressure } from '../sending/pressure.ts';
@@ -102,9 +104,16 @@ export async function startSending(
   });
   const threads = createTemplateThreads(log);
   onStop(() => threads.stop());
+  const attachmentFiles = createAttachmentFiles({
+    resolver,
+    userAgent: `Postrider/${programVersion()} (attachments)`,
+    ...base.env.fileSources,
+  });
+  onStop(() => attachmentFiles.close());
   const acceptance = createAcceptance(base, {
     ...intoQueue,
     threads,
+    attachmentFiles,
     leaseNow: delivery.leaseNow,
     accepted: delivery.accepted,
     publicUrl,

@@ -16,6 +16,7 @@ import { isRecipientDetail, type RecipientDetail } from '../suppression/suppress
 import { isLiquid } from '../templates/liquid.ts';
 import { resolveTemplate, type TemplateContent } from '../templates/templates.ts';
 import type { TemplateThreads } from '../templates/thread/threads.ts';
+import type { AttachmentFiles } from './attachment-files.ts';
 import { checkDomain, checkSendInSteps, divideRecipients, type Sender } from './checks.ts';
 import {
   createDraft,
@@ -101,6 +102,7 @@ export interface AcceptanceParts extends StoreOptions {
   oneClick: OneClickNotice;
   /** Renders Liquid. */
   threads: TemplateThreads;
+  attachmentFiles: Pick<AttachmentFiles, 'use'>;
   /** `public.url` with its actual port: the base of links, except for domains with a link host. */
   publicUrl: string;
   leaseNow: LeaseNow;
@@ -173,8 +175,23 @@ export function createAcceptance(
     if (refusal !== null) return refusal;
     const content = resolveTemplate(tables, sender, send.source);
     if (isRefusal(content)) return content;
+    if (send.linked.files.length === 0) return renderContent(request, send, content, reservation);
+    // Nothing is fetched for an account that cannot send.
+    const domain = checkDomain(tables, sender, send);
+    if (isRefusal(domain)) return domain;
+    return parts.attachmentFiles.use(sender.account.account_id, send, (complete) =>
+      renderContent(request, complete, content, reservation),
+    );
+  }
+
+  function renderContent(
+    request: AcceptRequest,
+    send: ParsedSend,
+    content: TemplateContent,
+    reservation: Reservation | null,
+  ): Promise<StoredSend | Refusal> {
     if (!isLiquid(content)) return queueRendering(request, send, content, htmlReader, reservation);
-    const { account_id: accountId } = sender.account;
+    const { account_id: accountId } = request.sender.account;
     return liquidSends.run(accountId, async () => {
       const { threads } = parts;
       const rendered = await renderLiquidContent(

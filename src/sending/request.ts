@@ -52,7 +52,7 @@ export interface SendRequest extends MailRequest {
   cc?: string | string[] | undefined;
   bcc?: string | string[] | undefined;
   headers?: Record<string, string> | undefined;
-  attachments?: Attachment[] | undefined;
+  attachments?: AttachmentInput[] | undefined;
   /** An iCalendar object, sent as an alternative and as a file. Transactional only. */
   calendar?: CalendarInput | undefined;
   /** Ignores a transactional opt-out and has no unsubscribe link. Transactional only. */
@@ -68,6 +68,17 @@ export interface SendRequest extends MailRequest {
   /** Marketing only, like `subscriptionGroupId`. */
   campaignId?: string | undefined;
   subscriptionGroupId?: string | undefined;
+}
+
+/** An attachment with its content, or with the address from which it is fetched before the message is accepted. */
+export interface AttachmentInput {
+  /** Required without `url`, as `contentType` and `content` are. */
+  name?: string | undefined;
+  contentType?: string | undefined;
+  content?: string | undefined;
+  /** In place of `content`: https. */
+  url?: string | undefined;
+  contentId?: string | undefined;
 }
 
 export interface DisplayedRecipients {
@@ -105,13 +116,30 @@ export interface ParsedSend extends ParsedMail {
   /** The To and Cc fields; null: the recipients by their roles. */
   displayed: DisplayedRecipients | null;
   headers: [name: string, value: string][];
+  /** Those that `linked` names have no content yet. */
   attachments: Attachment[];
+  linked: LinkedFiles;
   alternatives: Alternative[];
   /** Null: derived from the id of the message. */
   messageId: string | null;
   essential: boolean;
   campaignId: string | null;
   groupId: string | null;
+}
+
+/** The attachments whose content is fetched. */
+export interface LinkedFiles {
+  files: LinkedFile[];
+  /** Bytes that they may have together: what the other attachments leave. */
+  maxBytes: number;
+}
+
+export interface LinkedFile {
+  /** The position in `attachments`. */
+  index: number;
+  url: URL;
+  /** Whether the attachment has the media type of the response. */
+  takesType: boolean;
 }
 
 /** Of a request over HTTP. */
@@ -154,27 +182,27 @@ export function parseSend(
   { maxRecipients = MAX_RECIPIENTS, trackingOf = () => UNTRACKED }: ParseOptions = {},
 ): ParsedSend | Refusal {
   const { alternatives = [] } = request;
-  const attachments = (request.attachments ?? []).map(({ content, ...attachment }) => ({
-    ...attachment,
-    content: canonicalBase64(content),
-  }));
-  const tooMany = tooManyAttachments(attachments);
+  const inputs = request.attachments ?? [];
+  const tooMany = tooManyAttachments(inputs);
   if (tooMany !== null) return tooMany;
   const parsed = collectFaults((fault) => {
     const mail = parseMail(request, now, fault, trackingOf);
     const recipients = parseRecipients(request, maxRecipients, fault);
     const headers = checkHeaders(request.headers ?? {}, fault);
     const calendar = request.calendar === undefined ? null : parseCalendar(request.calendar, fault);
-    const tooMuch = checkAttachments(attachments, fault, (calendar?.bytes ?? 0) + bytesOf(alternatives));
-    return mail === null ? null : { recipients, headers, calendar, tooMuch, ...mail };
+    const files = linkedFiles(inputs, fault);
+    const attachments = inputs.map((input, index) => parseAttachment(input, index, fault));
+    const bytes = checkAttachments(attachments, fault) + (calendar?.bytes ?? 0) + bytesOf(alternatives);
+    return mail === null ? null : { recipients, headers, calendar, attachments, files, bytes, ...mail };
   });
   if (isRefusal(parsed)) return parsed;
-  const { tooMuch, calendar, warnings, ...rest } = parsed;
-  if (tooMuch !== null) return tooMuch;
+  const { attachments, files, bytes, calendar, warnings, ...rest } = parsed;
+  if (bytes > MAX_ATTACHMENT_BYTES) return tooLarge('attachments', `; those of the request have ${bytes}`);
   return {
     warnings: [...warnings, ...(calendar?.warnings ?? [])],
     fromAsGiven: request.from,
     attachments: calendar === null ? attachments : [...attachments, calendar.file],
+    linked: { files, maxBytes: MAX_ATTACHMENT_BYTES - bytes },
     alternatives: calendar === null ? alternatives : [...alternatives, calendar.alternative],
     messageId: request.messageId ?? null,
     displayed: request.displayed ?? null,
@@ -418,26 +446,86 @@ function isDeeperThan(value: unknown, depth: number): boolean {
 
 export const MAX_ATTACHMENTS = 10;
 /** Decoded bytes of all attachments of a message. */
-const MAX_ATTACHMENT_BYTES = 2 * 1024 * 1024;
+export const MAX_ATTACHMENT_BYTES = 2 * 1024 * 1024;
 
 /** Strict RFC 4648 §4: bits after the last byte are zero (§3.5), so each content has one form. */
 const BASE64 = /^[A-Za-z0-9+/]*(?:[AQgw]==|[AEIMQUYcgkosw048]=)?$/;
 const BAD_NAME = /[\p{Cc}/\\\u2028\u2029]/u;
 
+const MAX_URL_LENGTH = 2048;
+
+/** The address of a file, relative to `base`; a clause about an address from which nothing is fetched. */
+export function fileAddress(address: string, base?: URL): URL | string {
+  const url = address.length > MAX_URL_LENGTH ? null : URL.parse(address, base?.href);
+  if (url === null) return `must be a URL of at most ${MAX_URL_LENGTH} characters`;
+  if (url.protocol !== 'https:') return 'must begin with https://';
+  return url.username === '' && url.password === '' ? url : 'must not contain a user name or a password';
+}
+
+/** Reports addresses that are not valid. */
+function linkedFiles(attachments: readonly AttachmentInput[], fault: Fault): LinkedFile[] {
+  return attachments.flatMap(({ url: address, content, contentType }, index) => {
+    if (address === undefined) return [];
+    const url = content === undefined ? fileAddress(address) : 'cannot be given together with content';
+    if (typeof url !== 'string') return { index, url, takesType: contentType === undefined };
+    fault(`attachments[${index}].url`, url);
+    return [];
+  });
+}
+
+/** Reports what an attachment lacks. Without a name, one with an address has the last part of its path. */
+function parseAttachment(
+  { name, contentType, content, url, contentId }: AttachmentInput,
+  index: number,
+  fault: Fault,
+): Attachment {
+  if (url === undefined)
+    for (const [field, value] of Object.entries({ name, contentType, content }))
+      if (value === undefined) fault(`attachments[${index}].${field}`, 'is required');
+  return {
+    name: name ?? (url === undefined ? 'file' : nameInPath(url, index)),
+    contentType: contentType ?? 'application/octet-stream',
+    content: canonicalBase64(content ?? ''),
+    ...(contentId === undefined ? {} : { contentId }),
+  };
+}
+
+const MAX_NAME_IN_PATH = 200;
+
+/** The last part of the path, as far as it can name a file. */
+function nameInPath(address: string, index: number): string {
+  const part = URL.parse(address)?.pathname.split('/').at(-1) ?? '';
+  let name = part;
+  try {
+    name = decodeURIComponent(part);
+  } catch {
+    // It is not percent-encoded UTF-8.
+  }
+  const usable = name
+    .replaceAll(new RegExp(BAD_NAME, 'gu'), '')
+    .slice(0, MAX_NAME_IN_PATH)
+    .toWellFormed()
+    .trim();
+  return usable === '' ? `attachment-${index + 1}` : usable;
+}
+
 /** Checked before the contents of the attachments. */
-function tooManyAttachments(attachments: readonly Attachment[]): Refusal | null {
+function tooManyAttachments(attachments: readonly AttachmentInput[]): Refusal | null {
   if (attachments.length <= MAX_ATTACHMENTS) return null;
   const message = `A message can have at most ${MAX_ATTACHMENTS} attachments; the request has ${attachments.length}`;
   return refuse('TOO_MANY_ATTACHMENTS', message, { details: [{ field: 'attachments', message }] });
 }
 
-/**
- * Reports malformed attachments; returns a refusal when they are too large together, which applies only when none is
- * malformed. `otherBytes`: bytes of other parts that count as attachments.
- */
-function checkAttachments(attachments: Attachment[], fault: Fault, otherBytes = 0): Refusal | null {
+/** The attachments have too many bytes together. */
+export function tooLarge(field: string, more: string): Refusal {
+  const message = `Attachments can have at most ${MAX_ATTACHMENT_BYTES} decoded bytes together${more}`;
+  return refuse('ATTACHMENTS_TOO_LARGE', message, { details: [{ field, message }] });
+}
+
+/** Reports malformed attachments; returns the number of their bytes. */
+function checkAttachments(attachments: readonly Attachment[], fault: Fault): number {
   const ids = new Set<string>();
-  let total = otherBytes;
+  let total = 0;
   for (const [index, attachment] of attachments.entries()) {
     const field = `attachments[${index}]`;
     const { name, contentType, content, contentId } = attachment;
@@ -459,11 +547,7 @@ function checkAttachments(attachments: Attachment[], fault: Fault, otherBytes = 
     } else if (contentId !== undefined && ids.has(contentId)) fault(`${field}.contentId`, 'is used twice');
     if (contentId !== undefined) ids.add(contentId);
   }
-  if (total > MAX_ATTACHMENT_BYTES) {
-    const message = `Attachments can have at most ${MAX_ATTACHMENT_BYTES} decoded bytes together; those of the request have ${total}`;
-    return refuse('ATTACHMENTS_TOO_LARGE', message, { details: [{ field: 'attachments', message }] });
-  }
-  return null;
+  return total;
 }
 
 /** Base64 of the URL-safe alphabet, or without padding (RFC 4648 §3.2 and §5), in the usual form; other text unchanged. */

@@ -58,6 +58,7 @@ export function startAcceptance(
     leaseNow: (mail) => mail.map(() => null),
     accepted: () => {},
     threads,
+    attachmentFiles: { use: () => Promise.reject(new Error('a file was fetched')) },
     ...replaced,
     announce: (key) => announced.push(key),
   };

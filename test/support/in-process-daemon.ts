@@ -9,6 +9,7 @@ import { createIds } from '../../src/core/ids.ts';
 import { createLog, type Log } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
+import type { DaemonEnv } from '../../src/daemon/context.ts';
 import { startDaemon } from '../../src/daemon.ts';
 import { createPeople } from '../../src/people/people.ts';
 import { openDatabase } from '../../src/store/database/database.ts';
@@ -21,7 +22,7 @@ import { fixedKeys } from './rsa-keys.ts';
 
 export const PLATFORM = 'mail.postrider.test';
 
-export interface InProcessOptions {
+export interface InProcessOptions extends Pick<DaemonEnv, 'fileSources'> {
   /** Default: the clocks of the system. */
   clock?: Clock;
   monotonic?: Clock;
@@ -73,6 +74,7 @@ export async function startInProcess(more: Record<string, unknown> = {}, options
     random: systemRandom,
     generateKey: fixedKeys(),
     log: options.log ?? createLog({ level: 'silent', hashAddresses: false }),
+    ...(options.fileSources === undefined ? {} : { fileSources: options.fileSources }),
     ...(options.workerScript === undefined ? {} : { workerScript: options.workerScript }),
   });
   const db = openDatabase(dataDir);

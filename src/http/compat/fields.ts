@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { invalid, Refusal, type RefusalDetail } from '../../core/refusal.ts';
+import { invalid, Refusal, type RefusalCode, type RefusalDetail } from '../../core/refusal.ts';
 import { formatMailbox, parseMailbox } from '../../mail/address.ts';
 
 /* Parts of the schemas of other providers, and the names of their fields in errors. */
@@ -28,19 +28,28 @@ export function headersFrom(pairs: readonly (readonly [string, string])[]): Reco
   return names.size < pairs.length ? null : Object.fromEntries(pairs);
 }
 
-/** The refusal with the names that the fields of a send have for the provider. `names`: theirs by ours. */
+/** The codes whose message names a field. */
+const NAMES_FIELDS: ReadonlySet<RefusalCode> = new Set(['VALIDATION_ERROR', 'ATTACHMENT_NOT_FETCHED']);
+
+/**
+ * The refusal with the names that the fields of a send have for the provider. `names`: theirs by ours; those of the fields of a
+ * list by `attachments[].url`.
+ */
 export function renamed(refusal: Refusal, names: ReadonlyMap<string, string>): Refusal {
   const { code, extras } = refusal;
   const { details } = extras;
-  if (code !== 'VALIDATION_ERROR' || details === undefined) return refusal;
+  if (!NAMES_FIELDS.has(code) || details === undefined) return refusal;
   const theirs = details.map((detail) => ({ ...detail, field: nameIn(detail.field, names) }));
   return new Refusal(code, sentenceOf(theirs), { ...extras, details: theirs });
 }
 
 function nameIn(field: string, names: ReadonlyMap<string, string>): string {
   const [first = ''] = /^[A-Za-z]+/.exec(field) ?? [];
-  const name = names.get(first);
-  return name === undefined ? field : `${name}${field.slice(first.length)}`;
+  const rest = field.slice(first.length);
+  const inner = names.get(field.replaceAll(/\[\d+\]/g, '[]'));
+  const theirs =
+    inner === undefined || rest === '' ? rest : `${rest.slice(0, rest.lastIndexOf('.') + 1)}${inner}`;
+  return `${names.get(first) ?? first}${theirs}`;
 }
 
 function sentenceOf([first, ...others]: readonly RefusalDetail[]): string {

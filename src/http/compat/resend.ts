@@ -35,12 +35,13 @@ const bytes = z
   .transform(({ data }) => Buffer.from(data).toString('base64'));
 
 const attachment = z.object({
-  filename: z.string(),
-  content: z.union([z.string(), bytes], 'must be base64; a path is not fetched'),
+  filename: text,
+  content: optional(z.union([z.string(), bytes], 'must be base64')),
   content_type: text,
   content_id: text,
   inline_content_id: text,
-  path: refusedField('is not fetched: send the content'),
+  /** An https address. */
+  path: text,
 });
 
 const email = z.object({
@@ -70,6 +71,9 @@ const NAMES: ReadonlyMap<string, string> = new Map([
   ['templateId', 'template.id'],
   ['templateVariables', 'template.variables'],
   ['metadata', 'tags'],
+  ['attachments[].url', 'path'],
+  ['attachments[].name', 'filename'],
+  ['attachments[].contentType', 'content_type'],
 ]);
 
 /** `POST /emails`, `POST /emails/batch`, `GET` and `PATCH /emails/{id}`, `POST /emails/{id}/cancel`. */
@@ -207,8 +211,10 @@ function mailOf({ tables }: CompatContext, accountId: string, given: Email): Com
       const contentId = file.content_id ?? file.inline_content_id;
       return {
         name: file.filename,
-        content: unwrapped(file.content),
-        contentType: mediaTypeOf(file.filename, file.content_type),
+        content: file.content === undefined ? undefined : unwrapped(file.content),
+        url: file.path,
+        contentType:
+          file.path === undefined ? mediaTypeOf(file.filename ?? '', file.content_type) : file.content_type,
         ...(contentId === undefined ? {} : { contentId }),
       };
     }),
@@ -258,6 +264,7 @@ const ERRORS: Partial<Record<RefusalCode, readonly [status: number, name: string
   IDEMPOTENCY_IN_PROGRESS: [409, 'concurrent_idempotent_requests'],
   PAYLOAD_TOO_LARGE: [413, 'validation_error'],
   ATTACHMENTS_TOO_LARGE: [422, 'invalid_attachment'],
+  ATTACHMENT_NOT_FETCHED: [422, 'invalid_attachment'],
   TOO_MANY_ATTACHMENTS: [422, 'invalid_attachment'],
   LIMIT_REACHED: [429, 'daily_quota_exceeded'],
   RATE_LIMITED: [429, 'rate_limit_exceeded'],

@@ -62,6 +62,7 @@ export async function startSequences(defaults: AccountLimitDefaults = {}) {
       accepted: () => {},
       announce: () => {},
       threads,
+      attachmentFiles: { use: () => Promise.reject(new Error('a file was fetched')) },
     });
     const runner = createSequenceRunner(context, {
       accept,

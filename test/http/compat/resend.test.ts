@@ -120,7 +120,7 @@ describe('an error', () => {
       [422, 'validation_error', { ...MAIL, topic_id: 'x' }, KEY],
       [
         422,
-        'validation_error',
+        'invalid_attachment',
         { ...MAIL, attachments: [{ filename: 'a', path: 'https://x.example' }] },
         KEY,
       ],

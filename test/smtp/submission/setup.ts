@@ -47,6 +47,7 @@ export async function startSubmission(
     leaseNow: (mail) => mail.map(() => null),
     accepted: () => {},
     announce: () => {},
+    attachmentFiles: { use: () => Promise.reject(new Error('a file was fetched')) },
     threads: createTemplateThreads(createLog({ level: 'silent', hashAddresses: false })),
   });
   const context = {

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { RECIPIENT_REFUSAL_REASONS, RECIPIENT_REFUSALS } from '../../../events/event-types.ts';
+import { FETCH_SECONDS } from '../../../sending/attachment-files.ts';
 import {
   CALENDAR_METHODS,
   MAX_ATTACHMENTS,
@@ -34,11 +35,30 @@ const oneOrMany = z
 
 const attachment = z
   .object({
-    name: z.string().describe('File name, 1 to 255 characters, no path.'),
-    contentType: z.string().describe('Media type such as `application/pdf`.'),
+    name: z
+      .string()
+      .optional()
+      .describe(
+        'File name, 1 to 255 characters, no path. Required, except with `url`: then the last part of its path is the default.',
+      ),
+    contentType: z
+      .string()
+      .optional()
+      .describe(
+        'Media type such as `application/pdf`. Required, except with `url`: then that of the response is the default.',
+      ),
     content: z
       .string()
-      .describe('The file as base64 without line breaks, in either alphabet, with or without padding.'),
+      .optional()
+      .describe(
+        'The file as base64 without line breaks, in either alphabet, with or without padding. Required, except with `url`.',
+      ),
+    url: z
+      .string()
+      .optional()
+      .describe(
+        `In place of \`content\`: the https address of the file, at a public host, at most 2,048 characters. The files of a message are fetched before it is accepted, within ${FETCH_SECONDS} s.`,
+      ),
     contentId: z
       .string()
       .optional()
