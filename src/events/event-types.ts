@@ -436,7 +436,7 @@ export const PARSE_ERRORS = ['too-long', 'failed'] as const;
 export const AUTOMATIC = z.enum(AUTOMATIC_KINDS).nullable().meta({
   id: 'AutomaticKind',
   description:
-    'How the mail declares itself: an automatic reply, other generated mail, mail of a list, bulk mail; null: it does not.',
+    'How the mail declares itself: an automatic reply, other generated mail (also a report, and mail without an envelope sender), mail of a list, bulk mail; null: it does not.',
 });
 
 const LIMITED_STREAM = {

@@ -2,7 +2,7 @@ import { MINUTE } from '../core/clock.ts';
 import type { Refusal } from '../core/refusal.ts';
 import { createTokenBuckets, type Rate } from '../core/token-bucket.ts';
 import { maySend } from '../domains/verification/status.ts';
-import { readInboundHeader } from '../mail/incoming/inbound-header.ts';
+import { hopsOf } from '../mail/incoming/inbound-header.ts';
 import type { Context } from '../store/context.ts';
 import { INBOUND_PART_BYTES } from '../store/inbound/inbound-mails.ts';
 import type { MatchedRoute } from '../store/inbound/inbound-routes.ts';
@@ -48,11 +48,12 @@ const SENDER_RATE: Rate = { burst: 60, perSecond: 20 / (MINUTE / 1000) };
 const MAX_UNPARSED = 5000;
 /** RFC 5321 §6.3. */
 const MAX_HOPS = 100;
-const MAX_HEADER_BYTES = 64 * 1024;
 const MAX_ACCOUNTS = 10_000;
 const MAX_SENDERS = 40_000;
 /** Characters of a sender that distinguish it: RFC 5321 §4.5.3.1.3 allows 256, and a command is longer. */
 const MAX_SENDER = 256;
+/** What Postrider writes before the @, other characters in each message: its mail counts as that of one sender at the host. */
+const RETURN_PATH = /^b-[a-z2-7]{48}(?=@)/;
 
 export interface ReceptionDeps {
   /** Refuses an account that stores as many bytes as it may; null: it stores fewer. */
@@ -71,8 +72,7 @@ export function createReception(
     clock,
     monotonic,
     ids,
-    config: { hostname },
-  }: Pick<Context, 'tables' | 'writer' | 'clock' | 'monotonic' | 'ids'> & { config: { hostname: string } },
+  }: Pick<Context, 'tables' | 'writer' | 'clock' | 'monotonic' | 'ids'>,
   { storedRefusal, onReceived, authenticate }: ReceptionDeps,
 ) {
   const accounts = createTokenBuckets(monotonic, ACCOUNT_RATE, MAX_ACCOUNTS);
@@ -86,9 +86,7 @@ export function createReception(
     return {
       sender: [
         networks.of(JSON.stringify([accountId, network])),
-        ...(sender === ''
-          ? []
-          : [senders.of(JSON.stringify([accountId, sender.toLowerCase().slice(0, MAX_SENDER)]))]),
+        ...(sender === '' ? [] : [senders.of(JSON.stringify([accountId, senderKey(sender)]))]),
       ],
       account: accounts.of(accountId),
     };
@@ -133,7 +131,7 @@ export function createReception(
      * passed too many servers.
      */
     receive: async (mail: InboundMail): Promise<'received' | 'forged' | 'unknown' | 'loop'> => {
-      if (readInboundHeader(mail.raw.subarray(0, MAX_HEADER_BYTES), hostname).hops > MAX_HOPS) return 'loop';
+      if (hopsOf(mail.raw) > MAX_HOPS) return 'loop';
       const accountIds = [...new Set(mail.recipients.map(({ account_id }) => account_id))];
       for (const accountId of accountIds) {
         const { sender, account } = bucketsOf(accountId, mail);
@@ -184,6 +182,10 @@ export function createReception(
 }
 
 export type Reception = ReturnType<typeof createReception>;
+
+function senderKey(sender: string): string {
+  return sender.toLowerCase().slice(0, MAX_SENDER).replace(RETURN_PATH, '');
+}
 
 /** Each route once: two of its addresses are one mail, which names the first. */
 function distinct(recipients: readonly InboundRecipient[]): InboundRecipient[] {

@@ -192,7 +192,8 @@ export function createInboundWorker(
       from_address: header.from,
       subject: header.subject,
       answers: answeredMessage(tx, mail.account_id, header.answered),
-      automatic: header.automatic,
+      // Programs must not answer the null sender (RFC 3834 §2), to which their answer would be a bounce.
+      automatic: header.automatic ?? (mail.sender === '' ? 'generated' : null),
       is_loop: isLoop(tx, mail.account_id, header) ? 1 : 0,
       attachments: parsed?.attachments.length ?? 0,
       parse_error: typeof outcome === 'object' ? null : outcome,

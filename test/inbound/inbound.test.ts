@@ -183,7 +183,7 @@ describe('mail for an inbound route', () => {
     await mx.route('support@in.example.com');
     const client = await mx.client();
     const send = (fields: Record<string, string>) =>
-      client.mail('', 'support@in.example.com', mailOf(fields, 'x\r\n'));
+      client.mail('grace@example.net', 'support@in.example.com', mailOf(fields, 'x\r\n'));
     await send({ 'Auto-Submitted': 'auto-replied (vacation)' });
     await send({ 'List-Id': '<news.example.net>' });
     await send({ Precedence: 'bulk' });

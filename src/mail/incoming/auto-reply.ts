@@ -39,7 +39,11 @@ function isAutoReply(mail: Fields, parts: ReturnedMail): boolean {
   const contentType = mail.get('content-type').toLowerCase();
   // RFC 8098 §3: it may return the message, as a bounce does.
   if (contentType.includes('disposition-notification')) return true;
-  if (isDeclaredBounce(mail, parts) || isFromMailSystem(mail)) return false;
+  return !isDeclaredBounce(mail, parts) && !isFromMailSystem(mail) && isDeclaredReply(mail);
+}
+
+/** Whether the header declares that a program answered a mail (RFC 3834 §5, and fields that were in use before it). */
+export function isDeclaredReply(mail: Fields): boolean {
   if (mail.get('auto-submitted').toLowerCase().startsWith('auto-replied')) return true;
   if (WORDING.autoReplyFields.some((name) => isYes(mail.get(name)))) return true;
   if (PRECEDENCE_FIELDS.some((name) => /^auto[-_ ]?repl(?:y|ied)/i.test(mail.get(name)))) return true;
@@ -71,7 +75,7 @@ const MAIL_SYSTEMS = ['mailer-daemon', 'mail delivery s'];
 const PRECEDENCE_FIELDS = ['precedence', 'x-precedence', 'preference'];
 
 /** Whether the field is set to something else than "no": `yes`, `1`, `true`, an address, `OOF, AutoReply`. */
-function isYes(value: string): boolean {
+export function isYes(value: string): boolean {
   return !/^(?:no|none|false|off|0)?(?:[\s;(]|$)/i.test(value.trim());
 }
 

@@ -1,3 +1,4 @@
+import { isDeclaredReply, isYes } from './auto-reply.ts';
 import { addressesIn, decodeWords, type Fields, firstAddress, isFieldName } from './fields.ts';
 import { INCOMING_LIMITS, type IncomingLimits } from './limits.ts';
 import { readHeader } from './mime.ts';
@@ -20,16 +21,16 @@ export interface InboundHeader {
   headers: { name: string; value: string }[];
 }
 
-const LIMITS: IncomingLimits = { ...INCOMING_LIMITS, headerFields: 300, fieldChars: 4000 };
+const LIMITS: IncomingLimits = { ...INCOMING_LIMITS, fieldChars: 4000 };
 const MAX_ANSWERED = 20;
 /** Characters of all fields that are returned. */
 const MAX_HEADER_CHARACTERS = 64 * 1024;
 const MAX_SUBJECT = 1000;
+const MAX_HOP_BYTES = 1024 * 1024;
 
 /** Reads the header of a mail. Never throws. `hostname`: of this server. */
 export function readInboundHeader(raw: Buffer, hostname: string): InboundHeader {
   const { fields } = readHeader(raw, LIMITS);
-  const received = fields.all('received');
   const here = ` by ${hostname} `;
   return {
     from: firstAddress(decodeWords(fields.get('from'))).toLowerCase(),
@@ -39,10 +40,20 @@ export function readInboundHeader(raw: Buffer, hostname: string): InboundHeader 
       ...new Set([...idsIn(fields.get('in-reply-to')), ...idsIn(fields.get('references')).toReversed()]),
     ].slice(0, MAX_ANSWERED),
     automatic: automaticKind(fields),
-    hops: received.length,
-    hasPassedHere: received.some((value) => ` ${value} `.toLowerCase().includes(here)),
+    hops: hopsOf(raw),
+    hasPassedHere: fields.all('received').some((value) => ` ${value} `.toLowerCase().includes(here)),
     headers: listed(fields),
   };
+}
+
+/**
+ * Servers that a mail passed: the fields Received in the first MiB of its header, however many others are between them. Each
+ * server of some providers adds thirty.
+ */
+export function hopsOf(raw: Buffer): number {
+  const start = raw.toString('latin1', 0, MAX_HOP_BYTES);
+  const end = start.search(/(?:^|\n)\r?\n/);
+  return start.slice(0, end < 0 ? start.length : end).match(/(?:^|\n)received[ \t]*:/gi)?.length ?? 0;
 }
 
 /** Ids in angle brackets (RFC 5322 §3.6.4), which the result does not have. */
@@ -52,14 +63,20 @@ function idsIn(value: string): string[] {
 
 /** RFC 3834 §5, RFC 2919, and fields that were in use before them. The most precise declaration decides. */
 function automaticKind(fields: Fields): InboundHeader['automatic'] {
-  const submitted = fields.get('auto-submitted').toLowerCase();
-  if (submitted.startsWith('auto-replied')) return 'reply';
-  if (fields.get('x-autoreply') !== '' || fields.get('x-autorespond') !== '') return 'reply';
+  if (isDeclaredReply(fields)) return 'reply';
   const precedence = fields.get('precedence').toLowerCase();
-  if (/^auto[-_ ]?reply/.test(precedence)) return 'reply';
   if (fields.get('list-id') !== '' || precedence === 'list') return 'list';
-  if (submitted !== '' && !/^no(?:[\s;(]|$)/.test(submitted)) return 'generated';
+  if (isGenerated(fields)) return 'generated';
   return precedence === 'bulk' || precedence === 'junk' ? 'bulk' : null;
+}
+
+/** Reports have a type of their own (RFC 6522); with X-Auto-Response-Suppress, Exchange asks that no program answers. */
+function isGenerated(fields: Fields): boolean {
+  return (
+    isYes(fields.get('auto-submitted')) ||
+    isYes(fields.get('x-auto-response-suppress')) ||
+    /^multipart\/report\b/i.test(fields.get('content-type'))
+  );
 }
 
 function listed(fields: Fields): { name: string; value: string }[] {

@@ -76,7 +76,8 @@ export function createRcptPolicy(
 
   function routed(local: string, host: string): RcptVerdict {
     const route = inbound.routeOf(local, host);
-    if (route !== null) return { kind: 'inbound', route };
+    // An address that this server signed is never one of a route: its mail is about a message, also at the former name of the server.
+    if (route !== null) return signedFor(local) ?? { kind: 'inbound', route };
     return inbound.isInboundHost(host) ? 'no-such-address' : 'not-ours';
   }
 
