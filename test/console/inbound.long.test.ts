@@ -52,20 +52,28 @@ const forged = (tracker: string) =>
     '',
     `<p id="shown">Win a prize</p>${HOSTILE}<script>top.document.title=3</script>` +
       `<img src="${tracker}/pixel"><link rel="stylesheet" href="${tracker}/sheet"><p style="background:url(${tracker}/back)">Hi</p>` +
-      `<iframe src="${tracker}/frame"></iframe><meta http-equiv="refresh" content="0;url=${tracker}/refresh">`,
+      `<iframe src="${tracker}/frame"></iframe><meta http-equiv="refresh" content="0;url=${tracker}/refresh">` +
+      `<p><a target="_top" href="${tracker}/top">Leave</a> <a target="_blank" href="${tracker}/blank">Open</a>` +
+      `<a target="_top" href="javascript:document.title=6">Run</a></p>` +
+      `<form target="_top" action="${tracker}/form"><button>Send</button></form>`,
     '--y--',
     '--x',
     `Content-Type: text/html; name="../../${FILE}"`,
     `Content-Disposition: attachment; filename="../../${FILE}"`,
     '',
     '<script>document.title=5</script>',
+    '--x',
+    'Content-Type: image/svg+xml; name="a.svg"',
+    'Content-Disposition: inline; filename="a.svg"',
+    '',
+    '<svg xmlns="http://www.w3.org/2000/svg" onload="document.title=6"><script>document.title=7</script></svg>',
     '--x--',
     '',
   ].join('\r\n');
 
 beforeAll(async () => {
   tracker = await startTracker();
-  daemon = await startInProcess({ 'console.listen': '127.0.0.1:0' });
+  daemon = await startInProcess({ 'console.listen': '127.0.0.1:0', 'public.url': 'http://127.0.0.1:0' });
   client = await daemon.account('Shop');
   insertShopDomain(daemon, client);
   const message = await client.send({
@@ -183,6 +191,11 @@ describe('Inbound mail', () => {
     await frame.getByText('Win a prize').waitFor();
     expect(await page.locator('iframe').getAttribute('sandbox')).toBe('');
     expect(await page.title()).toBe(`${HOSTILE} · Postrider`);
+    const address = page.url();
+    for (const name of ['Leave', 'Open', 'Run']) await frame.getByRole('link', { name }).click();
+    await frame.getByRole('button', { name: 'Send' }).click();
+    expect(await page.title()).toBe(`${HOSTILE} · Postrider`);
+    expect([page.url(), context.pages().length]).toEqual([address, 1]);
 
     const download = page.waitForEvent('download');
     await page.getByRole('button', { name: `Download ${FILE}` }).click();
@@ -197,6 +210,41 @@ describe('Inbound mail', () => {
     expect(consoleErrors.filter((line) => !/\/console\/previews\/|^Framing .* violates /.test(line))).toEqual(
       [],
     );
+    await context.close();
+  });
+
+  it('serves files of a stranger as downloads that no browser shows, by links and to the console', async () => {
+    const { data } = await client.get<{ attachments: { url: string }[]; rawUrl: string }>(
+      '/web-setup/inbound/inb_hostile',
+    );
+    const { page, context } = await open.operator(DESKTOP);
+    const title = await page.title();
+    const links = [...data.attachments.map(({ url }) => url), data.rawUrl];
+    expect(links).toHaveLength(3);
+    const served = [];
+    for (const link of links) {
+      served.push(await fetch(link));
+      const download = page.waitForEvent('download');
+      // Chromium ends the navigation: there is no page.
+      await expect(page.goto(link)).rejects.toThrow(/Download is starting|ERR_ABORTED/);
+      expect((await download).suggestedFilename()).not.toMatch(/[/\\<>]/);
+    }
+    const path = '/web-setup/inbound/inb_hostile';
+    for (const part of ['attachments/0', 'attachments/1', 'raw'])
+      served.push(
+        await fetch(`${daemon.url}${path}/${part}`, {
+          headers: { 'X-Api-Key': client.keys.setup, 'X-Id': client.accountId },
+        }),
+      );
+    for (const { status, url, headers } of served) {
+      expect(status, url).toBe(200);
+      expect(headers.get('content-type'), url).toMatch(/^(?:application\/octet-stream|message\/rfc822)$/);
+      expect(headers.get('content-disposition'), url).toMatch(/^attachment; filename="[\w.,()+ -]+"; /);
+      expect(headers.get('x-content-type-options'), url).toBe('nosniff');
+      expect(headers.get('content-security-policy'), url).toBe("default-src 'none'; sandbox");
+    }
+    expect(await page.title()).toBe(title);
+    expect(tracker.reached).toEqual([]);
     await context.close();
   });
 
