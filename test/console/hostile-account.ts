@@ -13,6 +13,7 @@ import { png } from '../support/images.ts';
 import { type InProcess, PLATFORM, startInProcess } from '../support/in-process-daemon.ts';
 import { startSink } from '../support/smtp-sink.ts';
 import { HOSTILE } from './open-console.ts';
+import { insertMail } from './received-mail.ts';
 
 /**
  * An installation with an account that has markup in every text that others write: callers, recipients, their servers,
@@ -111,6 +112,7 @@ export async function startHostileAccount(): Promise<HostileAccount> {
   await media();
   await campaigns();
   reports();
+  await inbound();
   await installation();
 
   async function messages(): Promise<void> {
@@ -334,6 +336,55 @@ export async function startHostileAccount(): Promise<HostileAccount> {
         },
       ],
     );
+  }
+
+  /** A mail to an inbound route; its HTML loads nothing from elsewhere, which the browser would list as requested. */
+  async function inbound(): Promise<void> {
+    const { data: created } = await client.post<{ route: { routeId: string } }>('/web-setup/inbound-routes', {
+      name: text('inbound route'),
+      match: '*@in.shop.test',
+      domainId: shop.domainId,
+    });
+    const file = short('inbound attachment');
+    await insertMail(daemon, client, {
+      inboundId: 'inb_hostile',
+      routeId: created.route.routeId,
+      recipient: address('inbound recipient', 'in.shop.test'),
+      sender: address('inbound envelope sender', 'example.net'),
+      raw: [
+        `Subject: ${text('inbound subject')}`,
+        `From: "${quoted('inbound from')}" <eve@example.net>`,
+        `X-Note: ${text('inbound header')}`,
+        'Content-Type: multipart/mixed; boundary=a',
+        '',
+        '--a',
+        'Content-Type: multipart/alternative; boundary=b',
+        '',
+        '--b',
+        'Content-Type: text/plain',
+        '',
+        text('inbound text'),
+        '',
+        '--b',
+        'Content-Type: text/html',
+        '',
+        `<p>${text('inbound HTML')}<a href="${CODE_LINK}" target="_top">link</a></p>`,
+        '',
+        '--b--',
+        '--a',
+        `Content-Type: image/svg+xml; name="${file}"`,
+        `Content-Disposition: attachment; filename="${file}"`,
+        '',
+        `<svg xmlns="http://www.w3.org/2000/svg"><script>document.title=4</script></svg>`,
+        '--a--',
+        '',
+      ].join('\r\n'),
+      results: {
+        dmarc: 'fail',
+        spfDomain: text('SPF domain'),
+        dkimDomains: [text('DKIM domain')],
+      },
+    });
   }
 
   async function installation(): Promise<void> {
