@@ -32,7 +32,8 @@ import { type Sink, startSink } from '../support/smtp-sink.ts';
 import { parseYaml } from '../support/yaml.ts';
 
 /*
- * The commands of docs/containers.md, one after the other, with images on a base that mmdebstrap creates:
+ * The commands of docs/containers.md and docs/reference/kubernetes.md, one after the other, with images on a base that
+ * mmdebstrap creates:
  *
  *   podman ──▶ postrider in a container, as the user 990, on a read-only file system ──SMTP──▶ sink
  *
@@ -66,7 +67,9 @@ describe.skipIf(required.missing)(`${DOCUMENT}${required.reason}`, () => {
   let sink: Sink;
   let api: ApiClient;
   let printed = '';
-  const blocks = blocksOf(DOCUMENT).filter(({ kind }) => kind === 'run by');
+  const blocks = [DOCUMENT, 'docs/reference/kubernetes.md']
+    .flatMap(blocksOf)
+    .filter(({ kind }) => kind === 'run by');
 
   beforeAll(async () => {
     dir = mkdtempSync(join(tmpdir(), 'postrider-containers-'));

@@ -38,7 +38,7 @@ import { publishPlatform, verifiedDomain } from '../support/verified-domain.ts';
 const required = requirePrograms('haproxy', 'caddy', 'socat');
 const DOMAIN = 'shop.example';
 const RECEIVER = 'empfang.example';
-const BLOCKS = blocksOf('docs/scaling.md');
+const BLOCKS = ['docs/scaling.md', 'docs/reference/load-balancers.md'].flatMap(blocksOf);
 /** Accounts and link prefixes of the document: one that moves, and one that is on the second machine. */
 const MOVED = { account: 'acct_8f3k2m9x0q1z', prefix: 'olW3x9aQ' };
 const OTHER = { account: 'acct_5h1w8c4v7n2d', prefix: 'Qz7RkP2m' };

@@ -27,6 +27,7 @@ export const DOCUMENTS = {
     'docs/reputation.md',
     'docs/queue.md',
     'docs/console.md',
+    'docs/reference/console-access.md',
     'docs/troubleshooting.md',
   ],
   'test/e2e/docs-setup.long.test.ts': ['docs/configuration.md'],
@@ -38,6 +39,6 @@ export const DOCUMENTS = {
     'docs/monitoring.md',
     'docs/upgrade.md',
   ],
-  'test/e2e/scaling.long.test.ts': ['docs/scaling.md'],
+  'test/e2e/scaling.long.test.ts': ['docs/scaling.md', 'docs/reference/load-balancers.md'],
   'test/e2e/install.long.test.ts': ['docs/install.md'],
 } as const;
