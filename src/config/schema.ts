@@ -43,7 +43,7 @@ import {
 import { type ShapingProfile, shapingEntries } from './shaping.ts';
 
 /** Providers whose sending endpoints the API can have. */
-const COMPAT_PROVIDERS = ['postmark', 'resend', 'sendgrid', 'mailgun', 'ses'] as const;
+export const COMPAT_PROVIDERS = ['postmark', 'resend', 'sendgrid', 'mailgun', 'ses'] as const;
 
 export const MIN_METRICS_KEY_LENGTH = 16;
 

@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { Authenticator, Caller } from '../../accounts/authenticate.ts';
+import { COMPAT_PROVIDERS } from '../../config/schema.ts';
 import { createErrorLog, type Log } from '../../core/log.ts';
-import { isRefusal, type Refusal } from '../../core/refusal.ts';
+import { isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
 import { storageFailure } from '../../store/database/failure.ts';
 import type { Application } from '../application.ts';
 import type { Authenticate } from '../guard.ts';
@@ -69,10 +70,27 @@ export function compatOperations(
   );
 }
 
-/** Returns the form of refusals by path: that of the provider for all paths that begin as its own, also unknown ones. */
+/**
+ * Returns the form of refusals by path: that of the provider for all paths that begin as its own, also unknown ones. Those of
+ * a provider that is not enabled name the setting.
+ */
 export function refusalsOf(providers: readonly CompatProvider[]): (path: string) => RefusalResponse {
-  const forms = providers.map(({ path, errorOf }) => ({ path, refused: refusedBy(errorOf) }));
+  const enabled = providers.map(({ path, errorOf }) => ({ path, refused: refusedBy(errorOf) }));
+  const others = COMPAT_PROVIDERS.map((name) => ({
+    path: `/compat/${name}/`,
+    refused: refusedByDisabled(name),
+  }));
+  const forms = [...enabled, ...others];
   return (path) => forms.find((form) => path.startsWith(form.path))?.refused ?? refusalResponse;
+}
+
+function refusedByDisabled(name: string): RefusalResponse {
+  const advice = `add "${name}" to compat.enable in the configuration`;
+  return (refusal, requestId, headers) => {
+    const { code, message } = refusal;
+    const named = code === 'NOT_FOUND' ? refuse(code, `${message}: ${advice}`) : refusal;
+    return refusalResponse(named, requestId, headers);
+  };
 }
 
 function refusedBy(errorOf: ErrorOf): RefusalResponse {

@@ -222,7 +222,11 @@ describe('an error', () => {
   });
 });
 
-it('is not there unless it is enabled', async () => {
-  expect((await fetch(`${daemon.url}/compat/sendgrid/v3/mail/send`, { method: 'POST' })).status).toBe(404);
-  expect((await call('/other', { headers: KEY, body: {} })).status).toBe(404);
+it('is not there unless it is enabled, and the answer names the setting', async () => {
+  const response = await fetch(`${daemon.url}/compat/sendgrid/v3/mail/send`, { method: 'POST' });
+  expect(response.status).toBe(404);
+  expect(await response.text()).toContain('add \\"sendgrid\\" to compat.enable');
+  const other = await call('/other', { headers: KEY, body: {} });
+  expect(other.status).toBe(404);
+  expect(other.text).not.toContain('compat.enable');
 });

@@ -29,7 +29,7 @@ const MAX_WAIT_SECONDS = 30;
 
 export const KEY_HEADER = {
   'Idempotency-Key':
-    'A unique value such as a UUID. A request that repeats it within 24 hours gets the first response and sends nothing.',
+    'A unique value such as a UUID. A request that repeats it within 24 hours, at the same path with the same body, gets the first response and sends nothing.',
 };
 
 export const WAIT_HEADER = {
