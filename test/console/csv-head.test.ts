@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readCsvHead } from '../../src/console/pages/contacts/csv-head.ts';
+import { probableField, readCsvHead } from '../../src/console/pages/contacts/csv-head.ts';
 
 const headOf = (bytes: Buffer) => readCsvHead(new Uint8Array(bytes).buffer);
 const HEAD = { columns: ['email', 'firstName'], rows: [['a@dest.test', 'Änn']] };
@@ -17,3 +17,10 @@ describe('the columns that the console shows for a file', () => {
 
   it('are none if there is no header', () => expect(headOf(Buffer.from('sep=;\r\n\r\n'))).toBeNull());
 });
+
+it.each([
+  ['language', 'language'],
+  ['First name', 'firstName'],
+  ['customFields.plan', 'customFields.plan'],
+  ['Plan', 'customFields.Plan'],
+])('a column %s has the field %s', (column, field) => expect(probableField(column)).toBe(field));

@@ -346,7 +346,7 @@ bounced@simulator.${NAMES.platform}, produce other results. Press Ctrl-C to end 
 /** The address of the console, with a link that signs in an operator; '' if it does not run. */
 async function consoleAddress({ consoleUrl, people }: Daemon): Promise<string> {
   if (consoleUrl === null) return '';
-  const operator = { email: `operator@${NAMES.platform}`, name: 'Operator' };
+  const operator = { email: 'you@inbox.test', name: 'Operator' };
   const { link } = accepted(await people.createOperator(operator));
   return `
 The console is at ${consoleUrl}/console/. This link signs in once, within 15 minutes:

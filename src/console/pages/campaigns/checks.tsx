@@ -13,7 +13,7 @@ import { useMember } from '../../session.ts';
 import { type Texts, useTexts } from '../../texts.ts';
 import { hasAudience } from './audience.tsx';
 import type { Choices } from './draft-saver.ts';
-import { senderAddress } from './sender.ts';
+import { marketingDomain, senderAddress } from './sender.ts';
 import { contentOf, testFaults, variantNames } from './variants.ts';
 
 interface Entry {
@@ -226,7 +226,7 @@ function ofSender(
       link: { address: addresses.content, name: t('campaigns.step.content') },
     };
   const name = address.slice(address.lastIndexOf('@') + 1).toLowerCase();
-  const domain = domains.find((each) => each.domain === name);
+  const domain = marketingDomain(domains, name);
   const link = { address: addresses.domains, name: t('page.domains') };
   if (domain === undefined) return { kind: 'bad', text: t('check.sender.unknown', { domain: name }), link };
   if (domain.useCase !== 'mk') return { kind: 'bad', text: t('check.sender.stream', { domain: name }), link };

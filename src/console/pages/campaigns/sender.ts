@@ -24,6 +24,15 @@ export function parseSender(from: string): SenderParts {
   };
 }
 
+/** The domain with this name; that for marketing mail, if the account has the name for both kinds of mail. */
+export function marketingDomain<Domain extends { domain: string; useCase: string }>(
+  domains: readonly Domain[],
+  name: string,
+): Domain | undefined {
+  const named = domains.filter(({ domain }) => domain === name);
+  return named.find(({ useCase }) => useCase === 'mk') ?? named[0];
+}
+
 /** The sender as a header field has it (RFC 5322, 3.4); a name with special characters is quoted. */
 export function formatSender({ name, local, domain }: SenderParts): string {
   const address = `${local.trim()}@${domain}`;

@@ -7,6 +7,7 @@ const FIELDS = [
   'phone',
   'firstName',
   'lastName',
+  'language',
   'consentMethod',
   'consentDetails',
   'consentIpAddress',

@@ -83,6 +83,7 @@ const NAMES: Readonly<Record<string, string>> = {
   surname: 'lastName',
   nachname: 'lastName',
   nom: 'lastName',
+  language: 'language',
   consentmethod: 'consentMethod',
   consentdetails: 'consentDetails',
   consentipaddress: 'consentIpAddress',
