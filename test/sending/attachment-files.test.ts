@@ -13,7 +13,7 @@ import { PATIENCE_MS } from '../support/patience.ts';
 import { BODY } from './acceptance.ts';
 
 /** The files of a server that begins its responses and never ends them. */
-async function startSlow(timeoutMs: number) {
+async function startSlow(timeoutMs: number, reach: 'any' | 'default' = 'any') {
   const authority = createAuthority();
   const server = createServer(authority.issue(['127.0.0.1']));
   const requested = new Promise<void>((resolve) => {
@@ -34,7 +34,7 @@ async function startSlow(timeoutMs: number) {
     resolver,
     trusted: authority.cert,
     userAgent: 'Postrider/1.2.3 (attachments)',
-    mayConnect: () => true,
+    ...(reach === 'any' ? { mayConnect: () => true } : {}),
     ports: new Set([port]),
     timeoutMs,
   });
@@ -67,4 +67,9 @@ it('ends fetches in progress when the daemon stops', async () => {
   await requested;
   files.close();
   for (const refusal of await Promise.all([...fetching, use()])) expect(refusal.code).toBe('UNAVAILABLE');
+});
+
+it('connects to public addresses alone, unless a test permits others', async () => {
+  const { use } = await startSlow(PATIENCE_MS, 'default');
+  expect((await use()).message).toBe('attachments[0].url: has no public address');
 });
