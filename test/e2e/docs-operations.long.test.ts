@@ -27,7 +27,7 @@ describe.skipIf(required.missing)(`the documents for operators${required.reason}
     await server?.close();
   });
 
-  it.each(['docs/operations.md', 'docs/large-databases.md'])('%s', async (document) => {
+  it.each(['docs/operations.md', 'docs/reference/large-databases.md'])('%s', async (document) => {
     server = await startServer({ settings: OFFLINE });
     await server.reader.follow(document);
   });

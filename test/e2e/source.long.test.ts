@@ -16,7 +16,7 @@ import { findProgram, requirePrograms } from '../support/required-programs.ts';
 import { runOnTerminal } from '../support/terminal.ts';
 
 /*
- * The installation from source on a machine without a compiler, as docs/source.md describes it: a copy of the sources,
+ * The installation from source on a machine without a compiler, as docs/reference/source.md describes it: a copy of the sources,
  * and a PATH with Node, npm and a shell alone. The compiled SQLite module comes from a local server in place of the one of
  * its authors.
  */
@@ -100,7 +100,7 @@ describe.skipIf(required.missing)(`from source${required.reason}`, () => {
     rmSync(dir, { recursive: true, force: true });
   });
 
-  const commands = blocksOf('docs/source.md')
+  const commands = blocksOf('docs/reference/source.md')
     .filter((block) => block.kind === 'run by' && block.test === 'test/e2e/source.long.test.ts')
     .flatMap(({ text }) => text.trim().split('\n'));
 

@@ -35,7 +35,7 @@ export const DOCUMENTS = {
   'test/e2e/docs-lost-master-key.long.test.ts': ['docs/lost-master-key.md'],
   'test/e2e/docs-operations.long.test.ts': [
     'docs/operations.md',
-    'docs/large-databases.md',
+    'docs/reference/large-databases.md',
     'docs/monitoring.md',
     'docs/upgrade.md',
   ],

@@ -3,7 +3,7 @@ import type { Database } from '../database/database.ts';
 /**
  * Free pages of the file. SQLite reuses them; with `auto_vacuum = INCREMENTAL` they can also be returned to the file
  * system, a few at a time: the last pages of the file are moved to free places and the file is truncated. A file without
- * it never becomes smaller. The mode is set when the file is created, see docs/large-databases.md.
+ * it never becomes smaller. The mode is set when the file is created, see docs/reference/large-databases.md.
  */
 export interface FilePages {
   /** Bytes of a page. */

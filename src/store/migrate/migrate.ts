@@ -135,7 +135,7 @@ function createDatabase(file: string, steps: readonly Migration[]): void {
   closeSync(openSync(file, 'a', 0o600));
   const db = openConnection(file, { timeout: BUSY_TIMEOUT_MS });
   try {
-    // Writes 3 % more pages, and lets retention return free pages in portions (docs/large-databases.md); VACUUM would
+    // Writes 3 % more pages, and lets retention return free pages in portions (docs/reference/large-databases.md); VACUUM would
     // exclude all writers for a minute per 10 GB.
     db.exec('PRAGMA auto_vacuum = incremental');
     db.transaction(() => runSteps(db, steps, () => {})).immediate();
