@@ -530,7 +530,9 @@ describe('Campaigns', () => {
     });
 
     // The simulator opens nothing.
-    await page.getByRole('button', { name: 'Resend to those who did not open' }).click();
+    await page.getByRole('button', { name: 'Resend to those who did not open' }).press('Enter');
+    await page.getByRole('dialog').getByText('everybody would get it again').waitFor();
+    await page.keyboard.press('Enter');
     await page.locator('.audience-count').getByText('of 3 members can receive it').waitFor();
     await page.getByRole('button', { name: /^Remove Did not open Spring/ }).waitFor();
     await page.getByRole('button', { name: 'Remove Fifth' }).waitFor();

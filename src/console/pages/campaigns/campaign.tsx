@@ -144,12 +144,11 @@ function Actions({ campaign, reload }: ActionsProps) {
         </button>
       )}
       {status === 'sent' && may('createCampaign') && may('createSegment') && (
-        <button
-          type="button"
-          class="button"
-          disabled={outcome?.running === true}
-          onClick={() =>
-            void run(async () => {
+        <Confirmed
+          label={t('campaigns.resend')}
+          question={t('campaigns.resend.confirm')}
+          action={() =>
+            run(async () => {
               const again = await createResend(campaign, accountId, {
                 campaign: t('campaigns.resend.name', { name }),
                 segment: t('campaigns.resend.segment', { name }),
@@ -158,10 +157,7 @@ function Actions({ campaign, reload }: ActionsProps) {
               return '';
             })
           }
-        >
-          <Icon name="rotate-cw" />
-          {t('campaigns.resend')}
-        </button>
+        />
       )}
       {(status === 'cancelled' || status === 'sent') && may('deleteCampaign') && (
         <DeletionMenu

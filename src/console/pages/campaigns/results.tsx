@@ -115,7 +115,11 @@ function Figures({ totals }: { totals: Analytics['totals'] }) {
         color="--c-opened"
         label={t('campaigns.count.uniqueOpened')}
         value={percent(uniqueOpened, delivered)}
-        note={t('campaigns.figure.messages', { count: uniqueOpened })}
+        note={
+          uniqueOpened > 0
+            ? t('campaigns.figure.messages', { count: uniqueOpened })
+            : t('campaigns.figure.noOpens')
+        }
       />
       <Figure
         color="--c-clicked"

@@ -32,7 +32,8 @@ export function GroupSettings({ group, onChange }: GroupSettingsProps) {
           description: null,
           ...filledTexts(fields, 'name', 'description'),
           isActive: fields.has('isActive'),
-          isPublic: fields.has('isPublic'),
+          // Unless the person changed it, the sign-up form still decides.
+          ...(fields.has('isPublic') === group.isPublic ? {} : { isPublic: fields.has('isPublic') }),
           archive: fields.has('archive'),
           tags: fieldText(fields, 'tags')
             .split(',')
