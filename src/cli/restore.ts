@@ -116,11 +116,15 @@ function report(
   masterKeyFile: string,
 ): void {
   const createdAt = manifest?.createdAt ?? null;
+  // The commands read the configured directory.
+  const place = dir === context.config().data.dir ? '' : `POSTRIDER_DATA__DIR=${dir} `;
   context.show({ dataDir: dir, createdAt, isKeyMissing, ...held }, () => [
     `Restored ${dir}${createdAt === null ? '' : ` from the backup of ${createdAt}`}.`,
     `Held: ${counted(held.messages, 'message')}, ${webhookDeliveries(held.webhookDeliveries)}. Paused: ${counted(held.campaigns, 'campaign')}.`,
     ...(held.messages + held.webhookDeliveries > 0
-      ? ['Next: "postrider restore held", then "postrider restore release" or "postrider restore drop".']
+      ? [
+          `Next: "${place}postrider restore held", then "${place}postrider restore release" or "${place}postrider restore drop".`,
+        ]
       : []),
   ]);
   const config = manifest?.files.filter(({ path }) => path.startsWith('config/')) ?? [];

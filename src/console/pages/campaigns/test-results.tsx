@@ -139,7 +139,6 @@ function stateText(
   if (state === 'split') return t('campaigns.variants.state.split');
   if (!isOpen) return t('campaigns.variants.state.ended');
   if (decidesAt !== null) return t('campaigns.variants.state.waiting', { time: time(decidesAt) });
-  return t(
-    status === 'scheduled' ? 'campaigns.variants.state.scheduled' : 'campaigns.variants.state.sending',
-  );
+  const sending = status === 'scheduled' || status === 'paused' ? status : 'sending';
+  return t(`campaigns.variants.state.${sending}`);
 }
