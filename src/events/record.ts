@@ -102,10 +102,17 @@ export function createRecorder(
     operatorAccounts?: (tables: Tables) => readonly string[];
   } = {},
 ) {
-  /** Inserts an event, and a delivery for each webhook that subscribes to its kind. `also`: a webhook that has it in any case. */
-  function insert(tables: Tables, event: Omit<NewEvent, 'event_id'>, also: number | null = null): void {
+  /**
+   * Inserts an event, and a delivery for each webhook that subscribes to its kind, with `formats: 'own'` only in our format.
+   * `also`: a webhook that has it in any case.
+   */
+  function insert(
+    tables: Tables,
+    event: Omit<NewEvent, 'event_id'>,
+    { also = null, formats = 'any' }: { also?: number | null; formats?: 'any' | 'own' } = {},
+  ): void {
     const eventSeq = tables.events.insert({ event_id: ids.make('evt'), ...event });
-    const subscribed = tables.webhooks.subscribed(event.account_id, event.kind);
+    const subscribed = tables.webhooks.subscribed(event.account_id, event.kind, formats);
     for (const webhook of also === null ? subscribed : new Set([...subscribed, also])) {
       if (webhook !== also && !isWanted(tables, webhook, eventSeq)) continue;
       tables.webhookDeliveries.insert({ webhook, eventSeq, deliveryId: ids.make('whd'), at: event.at });
@@ -144,7 +151,13 @@ export function createRecorder(
     countMessageEvent(tables, message, event, at, source);
     recordEngagement(tables, message, event, at);
     const stored = isErased(message) ? fieldsAfterErasure(data) : data;
-    insert(tables, { account_id, kind: event.kind, at, message_seq: seq, domain_id: null, data: stored });
+    // In the formats of other providers a message that its account cancelled would be one that bounced.
+    const formats = isCancellation(event) ? 'own' : 'any';
+    insert(
+      tables,
+      { account_id, kind: event.kind, at, message_seq: seq, domain_id: null, data: stored },
+      { formats },
+    );
   }
 
   /** Whether the person of an event is a contact. Where the message was purged, nothing else shows that it was not erased. */
@@ -289,7 +302,7 @@ export function createRecorder(
           domain_id: null,
           data: JSON.stringify(fields),
         },
-        webhook?.is_active === 1 ? webhook.number : null,
+        { also: webhook?.is_active === 1 ? webhook.number : null },
       );
     },
     /** Records an event of the installation for each account of the operator. */

@@ -27,6 +27,15 @@ export function passesFilter(tables: Tables, event: EventRow, filter: WebhookFil
   );
 }
 
+/**
+ * Whether an `email_failed` is that of a message that its account cancelled. The formats of other providers would call it a
+ * bounce, so that webhooks with these formats do not get it.
+ */
+export function isCancelled({ data }: Pick<EventRow, 'data'>): boolean {
+  // Sound: only the recorder writes the fields.
+  return (JSON.parse(data) as { reason?: string }).reason === 'cancelled';
+}
+
 interface Filtered {
   domain: string | null;
   stream: Stream | null;

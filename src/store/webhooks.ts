@@ -46,11 +46,12 @@ export function webhookTable(db: Database) {
     'SELECT * FROM webhooks WHERE webhook_id = ? AND account_id = ?',
   );
   // Kinds are quoted in the JSON, so that none is found inside another.
-  const subscribed = sql.values<[string, string], number>(`
+  const subscribed = sql.values<[string, string, string], number>(`
     SELECT number FROM webhooks
-    WHERE account_id = ? AND is_active = 1 AND (events = '["*"]' OR instr(events, ?) > 0)`);
-  const subscribers = cachedLookup(db, (accountId: string, kind: string) =>
-    subscribed(accountId, `"${kind}"`),
+    WHERE account_id = ? AND is_active = 1 AND (events = '["*"]' OR instr(events, ?) > 0)
+      AND (format = 'postrider' OR ? = 'any')`);
+  const subscribers = cachedLookup(db, (accountId: string, kind: string, formats: 'any' | 'own') =>
+    subscribed(accountId, `"${kind}"`, formats),
   );
   const filterOf = sql.value<[number], string | null>('SELECT filter FROM webhooks WHERE number = ?');
   const filters = cachedLookup(db, (number: string) => filterOf(Number(number)) ?? null);
@@ -93,7 +94,8 @@ export function webhookTable(db: Database) {
     /** Deletes its secrets, too; `webhookDeliveries.purgeOrphans` deletes its deliveries. */
     remove: sql.run<[number: number]>('DELETE FROM webhooks WHERE number = ?'),
     /** Numbers of the active webhooks that subscribe to a kind. Runs for every event. */
-    subscribed: (accountId: string, kind: string): readonly number[] => subscribers(accountId, kind),
+    subscribed: (accountId: string, kind: string, formats: 'any' | 'own' = 'any'): readonly number[] =>
+      subscribers(accountId, kind, formats),
     /** The filter of a webhook as JSON; null: none. */
     filter: (number: number): string | null => filters(String(number)),
     setFailingSince: (number: number, since: number | null): void => setFailingSince(since, number),

@@ -76,3 +76,27 @@ describe('the filter of a webhook', () => {
     expect(webhooks.list('acct_one')).toEqual([]);
   });
 });
+
+describe('a message that its account cancelled', () => {
+  it.each([
+    ['postrider', ['email_failed']],
+    ['postmark', []],
+    ['sendgrid', []],
+    ['mailgun', []],
+  ] as const)('is in the format %s: %j', async (format, expected) => {
+    const { webhooks, endpoint, sent, sendDue, writer, recorder, clock } = await start();
+    const hook = granted(
+      await webhooks.create('acct_one', { url: endpoint.url, events: ['email_failed'], format }),
+    );
+    const { seq } = await sent({ subject: 'order' });
+    await writer.run((tx) => {
+      const message = tx.messages.bySeq(seq);
+      if (message === null) throw new Error('no message');
+      return recorder.message(tx, message, { kind: 'email_failed', fields: { reason: 'cancelled' } });
+    });
+    await sendDue();
+    expect(endpoint.received.map(({ json }) => (json as { type: string }).type)).toEqual(expected);
+    const replay = { from: 0, to: clock.now() + 1, which: 'all' as const };
+    expect(granted(await webhooks.replay('acct_one', hook.webhookId, replay)).replayed).toBe(expected.length);
+  });
+});
