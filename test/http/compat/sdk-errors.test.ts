@@ -87,20 +87,29 @@ describe(`SDKs of other providers${required.reason}`, { skip: required.missing }
   it('of each provider: a daemon that is closing answers in its form', async () => {
     const own = await startCompat(...PROVIDERS);
     const { hostname, port } = new URL(own.daemon.url);
-    const connections = PROVIDERS.map((provider) => {
+    const open = () => {
       const socket = connect(Number(port), hostname);
       let text = '';
       socket.on('data', (chunk) => {
         text += chunk.toString();
       });
-      // The request that has begun keeps the connection open.
-      socket.write(`POST /compat/${provider}/x HTTP/1.1\r\nHost: localhost\r\n`);
-      return { provider, socket, text: () => text };
-    });
-    await eventually('the requests to be in progress', async () =>
-      connections.every(({ socket }) => socket.bytesWritten > 0 && !socket.connecting),
+      return { socket, text: () => text, closed: once(socket, 'close') };
+    };
+    const health = 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n';
+    const connections = await Promise.all(
+      PROVIDERS.map(async (provider) => {
+        const connection = open();
+        connection.socket.write(`${health}\r\n`);
+        await eventually('the server to use the connection', () => connection.text().includes('200 OK'));
+        // The request that has begun keeps the connection open.
+        connection.socket.write(`POST /compat/${provider}/x HTTP/1.1\r\nHost: localhost\r\n`);
+        return { provider, ...connection };
+      }),
     );
-    await fetch(`${own.daemon.url}/healthz`);
+    // What a connection opened later gets shows that those bytes are read.
+    const later = open();
+    later.socket.write(`${health}Connection: close\r\n\r\n`);
+    await later.closed;
     const stopped = own.daemon.stop();
     await eventually('the listener to be closed', () =>
       fetch(`${own.daemon.url}/healthz`).then(
@@ -109,7 +118,7 @@ describe(`SDKs of other providers${required.reason}`, { skip: required.missing }
       ),
     );
     for (const { socket } of connections) socket.write('Content-Length: 0\r\n\r\n');
-    await Promise.all(connections.map(({ socket }) => once(socket, 'close')));
+    await Promise.all(connections.map(({ closed }) => closed));
     for (const { provider, text } of connections) expect(text(), provider).toMatch(CLOSING[provider]);
     await stopped;
   });
