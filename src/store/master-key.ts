@@ -254,8 +254,7 @@ export async function openSeal(
   { file, credentialsDirectory }: { file: string; credentialsDirectory?: string | undefined },
 ): Promise<Seal> {
   requireExisting(file, tables);
-  const inFile = () => loadMasterKey(file, random, credentialsDirectory);
-  const first = inFile();
+  const first = loadMasterKey(file, random, credentialsDirectory);
   await writer.run(({ settings }) => {
     if (settings.get(FINGERPRINT) === null) settings.put(FINGERPRINT, keyFingerprint(first));
   });
@@ -265,8 +264,10 @@ export async function openSeal(
   return createSeal(() => {
     const record = keyRecord(tables);
     if (record.ring === ring && unlocked !== null) return unlocked;
-    // A command has replaced the key; the key file has it soon or already.
-    unlocked = unlockKeys(record, [...(unlocked?.keys.values() ?? []), inFile()]);
+    // A command has replaced the key: the former one opens it until the key file has it.
+    unlocked =
+      unlockKeys(record, [...(unlocked?.keys.values() ?? [])]) ??
+      masterKeysOf(tables, { file, credentialsDirectory });
     if (unlocked === null) throw otherKey(file);
     ring = record.ring;
     return unlocked;

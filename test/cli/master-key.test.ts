@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { SEALED } from '../../src/cli/master-key.ts';
@@ -184,6 +184,11 @@ describe('key rotate-master', () => {
     const rotated = await shell.json('key', 'rotate-master', '--yes', '--json', '--write', file);
     expect(rotated).toMatchObject({ number: 2, complete: false });
     expect(readFileSync(keyFile).equals(former)).toBe(true);
+    // The running daemon needs no file for the new key, and creates none.
+    rmSync(keyFile);
+    expect(store.seal.newest()).toBe(2);
+    expect(existsSync(keyFile)).toBe(false);
+    writeFileSync(keyFile, former, { mode: 0o600 });
     // Both keys open the database.
     await store.close();
     await openDaemonStore().then((opened) => opened.close());
