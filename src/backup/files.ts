@@ -27,9 +27,10 @@ const MAX_DEPTH = 16;
 const CHUNK_BYTES = 2 ** 20;
 
 /**
- * The files of the data directory except the database, its copies, its locks, the reserve and the master key with former ones;
- * the configuration file and the files that it names. Symbolic links and special files are omitted, uploads that wait for their import, and the
- * directories `except`, which contain backups. Throws OperatorFault when there are too many files or levels of directories.
+ * The files of the data directory except the database, its copies, its locks, the reserve and the master key with former
+ * ones; the configuration file and the files that it names. Symbolic links and special files are omitted, uploads that wait
+ * for their import, and the directories `except`, which contain backups. Throws OperatorFault when there are too many files
+ * or levels of directories.
  */
 export async function extraFiles(config: Config, except: readonly string[]): Promise<ExtraFile[]> {
   const found: ExtraFile[] = [];

@@ -23,6 +23,7 @@ import {
 } from '../store/master-key.ts';
 import type { SealedColumn, SealedRow } from '../store/sealed-values.ts';
 import type { Tables } from '../store/tables.ts';
+import { textOf } from '../transfer/secrets.ts';
 import { tokenKeySealContext } from '../transfer/token-accounts.ts';
 import { headerSealContext, mapValues, readHeaders, webhookSealContext } from '../webhooks/secrets.ts';
 import { asJson, createCommand, option } from './command.ts';
@@ -34,58 +35,40 @@ interface Sealed extends SealedColumn {
   renewed(row: SealedRow, seal: Seal): Buffer | string | null;
 }
 
+/** `contextOf`: with what the value of a row is sealed. */
+function bytes(column: SealedColumn, contextOf: (row: SealedRow) => string): Sealed {
+  return { ...column, renewed: (row, seal) => seal.renew(bytesOf(row, column.column), contextOf(row)) };
+}
+
 export const SEALED: readonly Sealed[] = [
-  {
-    table: 'dkim_keys',
-    key: 'key_id',
-    column: 'private_key',
-    renewed: (row, seal) =>
-      seal.renew(
-        bytesOf(row, 'private_key'),
-        dkimSealContext(textOf(row, 'domain_id'), textOf(row, 'selector')),
-      ),
-  },
-  {
-    table: 'platform_keys',
-    key: 'key_id',
-    column: 'private_key',
-    renewed: (row, seal) =>
-      seal.renew(bytesOf(row, 'private_key'), platformSealContext(textOf(row, 'selector'))),
-  },
-  {
-    table: 'certificates',
-    key: 'host',
-    column: 'private_key',
-    renewed: (row, seal) =>
-      seal.renew(bytesOf(row, 'private_key'), certificateSealContext(textOf(row, 'host'))),
-  },
-  {
-    table: 'webhook_secrets',
-    key: 'secret_id',
-    column: 'secret',
-    from: '(SELECT secret_id, secret, webhook_id FROM webhook_secrets JOIN webhooks ON webhooks.number = webhook)',
-    renewed: (row, seal) => seal.renew(bytesOf(row, 'secret'), webhookSealContext(textOf(row, 'webhook_id'))),
-  },
-  {
-    table: 'api_keys',
-    key: 'key_id',
-    column: 'signing_secret',
-    renewed: (row, seal) =>
-      seal.renew(bytesOf(row, 'signing_secret'), signingSecretSealContext(textOf(row, 'key_id'))),
-  },
+  bytes({ table: 'dkim_keys', key: 'key_id', column: 'private_key' }, (row) =>
+    dkimSealContext(textOf(row, 'domain_id'), textOf(row, 'selector')),
+  ),
+  bytes({ table: 'platform_keys', key: 'key_id', column: 'private_key' }, (row) =>
+    platformSealContext(textOf(row, 'selector')),
+  ),
+  bytes({ table: 'certificates', key: 'host', column: 'private_key' }, (row) =>
+    certificateSealContext(textOf(row, 'host')),
+  ),
+  bytes(
+    {
+      table: 'webhook_secrets',
+      key: 'secret_id',
+      column: 'secret',
+      from: '(SELECT secret_id, secret, webhook_id FROM webhook_secrets JOIN webhooks ON webhooks.number = webhook)',
+    },
+    (row) => webhookSealContext(textOf(row, 'webhook_id')),
+  ),
+  bytes({ table: 'api_keys', key: 'key_id', column: 'signing_secret' }, (row) =>
+    signingSecretSealContext(textOf(row, 'key_id')),
+  ),
+  bytes({ table: 'token_keys', key: 'tag', column: 'key' }, (row) =>
+    tokenKeySealContext(textOf(row, 'account_id')),
+  ),
+  bytes({ table: 'people', key: 'person_id', column: 'totp' }, (row) =>
+    totpSealContext(textOf(row, 'person_id')),
+  ),
   { table: 'webhooks', key: 'number', column: 'headers', renewed: renewedHeaders },
-  {
-    table: 'token_keys',
-    key: 'tag',
-    column: 'key',
-    renewed: (row, seal) => seal.renew(bytesOf(row, 'key'), tokenKeySealContext(textOf(row, 'account_id'))),
-  },
-  {
-    table: 'people',
-    key: 'person_id',
-    column: 'totp',
-    renewed: (row, seal) => seal.renew(bytesOf(row, 'totp'), totpSealContext(textOf(row, 'person_id'))),
-  },
   {
     table: 'settings',
     key: 'name',
@@ -107,12 +90,6 @@ function renewedHeaders(row: SealedRow, seal: Seal): string | null {
     return renewed?.toString('base64') ?? sealed;
   });
   return isRenewed ? JSON.stringify(headers) : null;
-}
-
-function textOf(row: SealedRow, column: string): string {
-  const value = row[column];
-  if (typeof value !== 'string') throw new Error(`${column} is not text`);
-  return value;
 }
 
 function bytesOf(row: SealedRow, column: string): Buffer {

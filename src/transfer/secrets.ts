@@ -64,7 +64,8 @@ function withHeaders(
   return { ...webhook, headers: JSON.stringify(headers) };
 }
 
-function textOf(record: TransferRecord, column: string): string {
+/** Throws when the column is not text. */
+export function textOf(record: Readonly<Record<string, unknown>>, column: string): string {
   const value = record[column];
   if (typeof value !== 'string') throw new Error(`${column} is not text`);
   return value;
