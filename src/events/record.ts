@@ -26,7 +26,7 @@ import {
   nextState,
   type OperatorEventKind,
 } from './event-types.ts';
-import { passesFilter, type WebhookFilter } from './webhook-filter.ts';
+import { isWanted } from './webhook-filter.ts';
 
 export type KnownMovedMessage = MovedMessage & MovedReports;
 export type MovedEvent = Extract<MessageEvent, { kind: 'email_bounced' | 'email_complained' }>;
@@ -102,19 +102,13 @@ export function createRecorder(
     operatorAccounts?: (tables: Tables) => readonly string[];
   } = {},
 ) {
-  /**
-   * Inserts an event, and a delivery for each webhook that subscribes to its kind, with `formats: 'own'` only in our format.
-   * `also`: a webhook that has it in any case.
-   */
-  function insert(
-    tables: Tables,
-    event: Omit<NewEvent, 'event_id'>,
-    { also = null, formats = 'any' }: { also?: number | null; formats?: 'any' | 'own' } = {},
-  ): void {
+  /** Inserts an event, and a delivery for each webhook that subscribes to its kind. `also`: a webhook that has it in any case. */
+  function insert(tables: Tables, event: Omit<NewEvent, 'event_id'>, also: number | null = null): void {
     const eventSeq = tables.events.insert({ event_id: ids.make('evt'), ...event });
-    const subscribed = tables.webhooks.subscribed(event.account_id, event.kind, formats);
+    const subscribed = tables.webhooks.subscribed(event.account_id, event.kind);
     for (const webhook of also === null ? subscribed : new Set([...subscribed, also])) {
-      if (webhook !== also && !isWanted(tables, webhook, eventSeq)) continue;
+      const selection = webhook === also ? null : tables.webhooks.selection(webhook);
+      if (selection !== null && !isWanted(tables, selection, event.kind, eventSeq)) continue;
       tables.webhookDeliveries.insert({ webhook, eventSeq, deliveryId: ids.make('whd'), at: event.at });
       onWebhookDue?.(webhook);
     }
@@ -151,13 +145,7 @@ export function createRecorder(
     countMessageEvent(tables, message, event, at, source);
     recordEngagement(tables, message, event, at);
     const stored = isErased(message) ? fieldsAfterErasure(data) : data;
-    // In the formats of other providers a message that its account cancelled would be one that bounced.
-    const formats = isCancellation(event) ? 'own' : 'any';
-    insert(
-      tables,
-      { account_id, kind: event.kind, at, message_seq: seq, domain_id: null, data: stored },
-      { formats },
-    );
+    insert(tables, { account_id, kind: event.kind, at, message_seq: seq, domain_id: null, data: stored });
   }
 
   /** Whether the person of an event is a contact. Where the message was purged, nothing else shows that it was not erased. */
@@ -302,7 +290,7 @@ export function createRecorder(
           domain_id: null,
           data: JSON.stringify(fields),
         },
-        { also: webhook?.is_active === 1 ? webhook.number : null },
+        webhook?.is_active === 1 ? webhook.number : null,
       );
     },
     /** Records an event of the installation for each account of the operator. */
@@ -375,13 +363,4 @@ export function dropQueued(recorder: Recorder, tables: Tables, domainId: string)
     if (recorder.message(tables, message, event)) dropped++;
   }
   return dropped;
-}
-
-/** Whether an event passes the filter of the webhook, if it has one. */
-function isWanted(tables: Tables, webhook: number, eventSeq: number): boolean {
-  const json = tables.webhooks.filter(webhook);
-  if (json === null) return true;
-  const event = tables.events.bySeq(eventSeq);
-  // Sound: only the webhooks module writes the column.
-  return event !== null && passesFilter(tables, event, JSON.parse(json) as WebhookFilter);
 }

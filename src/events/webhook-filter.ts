@@ -3,6 +3,7 @@ import type { Stream } from '../store/domains/domains.ts';
 import type { EventRow } from '../store/messages/events.ts';
 import { readLabels } from '../store/messages/labels.ts';
 import type { Tables } from '../store/tables.ts';
+import type { WebhookSelection } from '../store/webhooks.ts';
 
 /** Which events of its kinds a webhook gets: those with one of the values of each list. */
 export interface WebhookFilter {
@@ -17,8 +18,23 @@ type FilteredStream = (typeof FILTERED_STREAMS)[number];
 
 const NAMES: Record<Stream, FilteredStream> = { tx: 'transactional', mk: 'marketing' };
 
+/** Whether a webhook gets an event of a kind to which it subscribes. Reads the event only where it decides that. */
+export function isWanted(
+  tables: Tables,
+  { filter, format }: WebhookSelection,
+  kind: string,
+  eventSeq: number,
+): boolean {
+  const mayBeCancelled = format !== 'postrider' && kind === 'email_failed';
+  if (filter === null && !mayBeCancelled) return true;
+  const event = tables.events.bySeq(eventSeq);
+  if (event === null || (mayBeCancelled && isCancelled(event))) return false;
+  // Sound: only the webhooks module writes the column.
+  return filter === null || passesFilter(tables, event, JSON.parse(filter) as WebhookFilter);
+}
+
 /** Whether an event passes the filter. An event without a domain, stream or tag does not pass a list of them. */
-export function passesFilter(tables: Tables, event: EventRow, filter: WebhookFilter): boolean {
+function passesFilter(tables: Tables, event: EventRow, filter: WebhookFilter): boolean {
   const { domain, stream, tags } = filteredOf(tables, event);
   return (
     (filter.domains === undefined || (domain !== null && filter.domains.includes(domain))) &&
@@ -28,10 +44,10 @@ export function passesFilter(tables: Tables, event: EventRow, filter: WebhookFil
 }
 
 /**
- * Whether an `email_failed` is that of a message that its account cancelled. The formats of other providers would call it a
- * bounce, so that webhooks with these formats do not get it.
+ * Whether an `email_failed` is that of a message that its account cancelled. In the formats of other providers it would be one
+ * that bounced, so that webhooks with these formats do not get it.
  */
-export function isCancelled({ data }: Pick<EventRow, 'data'>): boolean {
+function isCancelled({ data }: Pick<EventRow, 'data'>): boolean {
   // Sound: only the recorder writes the fields.
   return (JSON.parse(data) as { reason?: string }).reason === 'cancelled';
 }

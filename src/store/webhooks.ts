@@ -28,6 +28,9 @@ export interface WebhookRow {
   updated_at: number;
 }
 
+/** What decides which events of its kinds a webhook gets. */
+export type WebhookSelection = Pick<WebhookRow, 'filter' | 'format'>;
+
 export type NewWebhook = Omit<WebhookRow, 'number'>;
 
 /** A sealed secret and until when it signs; null: it is the current one. */
@@ -37,8 +40,8 @@ export interface WebhookSecretRow {
 }
 
 /**
- * `webhooks` and `webhook_secrets`; `subscribed` is cached until a write to webhooks. The caller seals and opens the
- * secrets.
+ * `webhooks` and `webhook_secrets`; `subscribed` and `selection` are cached until a write to webhooks. The caller seals and
+ * opens the secrets.
  */
 export function webhookTable(db: Database) {
   const sql = statements(db);
@@ -46,15 +49,16 @@ export function webhookTable(db: Database) {
     'SELECT * FROM webhooks WHERE webhook_id = ? AND account_id = ?',
   );
   // Kinds are quoted in the JSON, so that none is found inside another.
-  const subscribed = sql.values<[string, string, string], number>(`
+  const subscribed = sql.values<[string, string], number>(`
     SELECT number FROM webhooks
-    WHERE account_id = ? AND is_active = 1 AND (events = '["*"]' OR instr(events, ?) > 0)
-      AND (format = 'postrider' OR ? = 'any')`);
-  const subscribers = cachedLookup(db, (accountId: string, kind: string, formats: 'any' | 'own') =>
-    subscribed(accountId, `"${kind}"`, formats),
+    WHERE account_id = ? AND is_active = 1 AND (events = '["*"]' OR instr(events, ?) > 0)`);
+  const subscribers = cachedLookup(db, (accountId: string, kind: string) =>
+    subscribed(accountId, `"${kind}"`),
   );
-  const filterOf = sql.value<[number], string | null>('SELECT filter FROM webhooks WHERE number = ?');
-  const filters = cachedLookup(db, (number: string) => filterOf(Number(number)) ?? null);
+  const selectionOf = sql.get<[number], WebhookSelection>(
+    'SELECT filter, format FROM webhooks WHERE number = ?',
+  );
+  const selections = cachedLookup(db, (number: string) => selectionOf(Number(number)));
   const setFailingSince = sql.run<[number | null, number]>(
     'UPDATE webhooks SET failing_since = ? WHERE number = ?',
   );
@@ -94,10 +98,8 @@ export function webhookTable(db: Database) {
     /** Deletes its secrets, too; `webhookDeliveries.purgeOrphans` deletes its deliveries. */
     remove: sql.run<[number: number]>('DELETE FROM webhooks WHERE number = ?'),
     /** Numbers of the active webhooks that subscribe to a kind. Runs for every event. */
-    subscribed: (accountId: string, kind: string, formats: 'any' | 'own' = 'any'): readonly number[] =>
-      subscribers(accountId, kind, formats),
-    /** The filter of a webhook as JSON; null: none. */
-    filter: (number: number): string | null => filters(String(number)),
+    subscribed: (accountId: string, kind: string): readonly number[] => subscribers(accountId, kind),
+    selection: (number: number): WebhookSelection | null => selections(String(number)),
     setFailingSince: (number: number, since: number | null): void => setFailingSince(since, number),
     /** Returns false when it is not active or does not exist. */
     turnOff: (number: number, reason: 'gone' | 'failing', at: number): boolean => turnOff(reason, at, number),

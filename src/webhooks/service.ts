@@ -2,7 +2,7 @@ import { DAY, isoOrNull } from '../core/clock.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { withoutNulls } from '../core/without-nulls.ts';
 import { EVENT_TYPES, type EventKind, isEventKind, isMessageEventKind } from '../events/event-types.ts';
-import { isCancelled, passesFilter } from '../events/webhook-filter.ts';
+import { isWanted } from '../events/webhook-filter.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
 import type { Context } from '../store/context.ts';
 import { partlyDone, unitAfter } from '../store/database/failure.ts';
@@ -293,16 +293,13 @@ function createWebhookDeliveries(
     { which }: ReplayInput,
   ): number {
     const { number } = webhook;
-    const { events, filter, format } = fieldsOf(webhook);
+    const { events } = fieldsOf(webhook);
     const now = clock.now();
     let count = 0;
     for (const { event_seq: eventSeq, kind, state } of candidates) {
       if (!events.includes(EVERY_EVENT) && !events.includes(kind)) continue;
-      const isFailure = kind === 'email_failed' && format !== 'postrider';
-      const event = filter === null && !isFailure ? null : tx.events.bySeq(eventSeq);
-      if (filter !== null && (event === null || !passesFilter(tx, event, filter))) continue;
-      if (isFailure && event !== null && isCancelled(event)) continue;
       if (state === 'ready' || (state === 'succeeded' && which === 'undelivered')) continue;
+      if (!isWanted(tx, webhook, kind, eventSeq)) continue;
       if (state !== null) tx.webhookDeliveries.makeReady(number, eventSeq, now);
       else tx.webhookDeliveries.insert({ webhook: number, eventSeq, deliveryId: ids.make('whd'), at: now });
       count++;
