@@ -22,10 +22,17 @@ export function unwrapped(base64: string): string {
   return /\s/.test(base64) ? base64.replace(/\s+/g, '') : base64;
 }
 
-/** The header fields of a list of pairs; null: a name occurs twice, so that one of its values would be lost. */
-export function headersFrom(pairs: readonly (readonly [string, string])[]): Record<string, string> | null {
+/** An empty text is none. */
+export function filled(text: string | undefined): string | undefined {
+  return text === '' ? undefined : text;
+}
+
+/** The header fields of a list of pairs. Refuses a name that occurs twice, because one of its values would be lost. */
+export function headersFrom(pairs: readonly (readonly [string, string])[]): Record<string, string> | Refusal {
   const names = new Set(pairs.map(([name]) => name.toLowerCase()));
-  return names.size < pairs.length ? null : Object.fromEntries(pairs);
+  return names.size < pairs.length
+    ? invalid('headers', 'must not have a name twice')
+    : Object.fromEntries(pairs);
 }
 
 /** The codes whose message names a field. */

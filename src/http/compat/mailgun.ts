@@ -7,7 +7,7 @@ import type { SendRequest } from '../../sending/request.ts';
 import { idempotencyKey } from '../api/sending/send.ts';
 import { Reply, routesOf } from '../route.ts';
 import { parseInput } from '../validation/parse.ts';
-import { createSubstitution, headersFrom, mediaTypeOf, renamed } from './fields.ts';
+import { createSubstitution, filled, headersFrom, mediaTypeOf, renamed } from './fields.ts';
 import { type FormValue, parseForm } from './form.ts';
 import { authorizationOf, bySecret, type CompatError, type ProviderInterface } from './provider.ts';
 import {
@@ -16,6 +16,7 @@ import {
   type CompatServices,
   compatSender,
   faultIn,
+  isGiven,
   sendEach,
 } from './sending.ts';
 import { templateIdOf } from './templates.ts';
@@ -154,7 +155,7 @@ function requestOf(context: CompatContext, accountId: string, form: Form): SendR
   if (isRefusal(texts)) return texts;
   const own = prefixed(form, 'h:').filter(([name]) => name.toLowerCase() !== 'reply-to');
   const headers = headersFrom(own);
-  if (headers === null) return invalid('headers', 'must not have a name twice');
+  if (isRefusal(headers)) return headers;
   const replyTo = prefixed(form, 'h:').find(([name]) => name.toLowerCase() === 'reply-to')?.[1];
   const scheduledAt = deliveryTime(one(form, 'o:deliverytime'));
   if (isRefusal(scheduledAt)) return scheduledAt;
@@ -169,8 +170,8 @@ function requestOf(context: CompatContext, accountId: string, form: Form): SendR
     cc: all(form, 'cc'),
     bcc: all(form, 'bcc'),
     subject: one(form, 'subject') ?? (isTemplate ? undefined : ''),
-    html: filledText(one(form, 'html')),
-    text: filledText(one(form, 'text')),
+    html: filled(one(form, 'html')),
+    text: filled(one(form, 'text')),
     replyTo,
     headers,
     attachments: [...filesIn(form, 'attachment', false), ...filesIn(form, 'inline', true)],
@@ -271,15 +272,6 @@ function one(form: Form, name: string): string | undefined {
 
 function all(form: Form, name: string): string[] {
   return (form.get(name) ?? []).flatMap((value) => (typeof value === 'string' ? value : []));
-}
-
-/** An empty part is none. */
-function filledText(text: string | undefined): string | undefined {
-  return text === '' ? undefined : text;
-}
-
-function isGiven(list: string | string[] | undefined): boolean {
-  return list !== undefined && list.length > 0;
 }
 
 function textOf(value: unknown): string {

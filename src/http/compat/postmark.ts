@@ -7,7 +7,7 @@ import { idempotencyKey, REPLAYED_HEADER } from '../api/sending/send.ts';
 import type { JsonElement } from '../body/json-parse.ts';
 import { type AnyCall, Reply, type Route, routesOf } from '../route.ts';
 import { parseInput } from '../validation/parse.ts';
-import { headersFrom, ignored, mediaTypeOf, optional, renamed, unwrapped } from './fields.ts';
+import { filled, headersFrom, ignored, mediaTypeOf, optional, renamed, unwrapped } from './fields.ts';
 import { bySecret, type CompatError, headerOf, type ProviderInterface } from './provider.ts';
 import {
   type CompatContext,
@@ -178,7 +178,7 @@ function mailOf(context: CompatContext, accountId: string, given: Message): Comp
   const stream = MessageStream === undefined ? null : (STREAM_OF.get(MessageStream) ?? unknownStream());
   if (isRefusal(stream)) return stream;
   const headers = headersFrom(Headers.map(({ Name, Value }) => [Name, Value]));
-  if (headers === null) return invalid('headers', 'must not have a name twice');
+  if (isRefusal(headers)) return headers;
   const template = templateOf(context, accountId, given);
   if (isRefusal(template)) return template;
   return {
@@ -188,10 +188,10 @@ function mailOf(context: CompatContext, accountId: string, given: Message): Comp
       to: given.To,
       cc: given.Cc,
       bcc: given.Bcc,
-      replyTo: given.ReplyTo === '' ? undefined : given.ReplyTo,
+      replyTo: filled(given.ReplyTo),
       // A message may have no subject there; that of a template is in the template.
       subject: given.Subject ?? (template === null ? '' : undefined),
-      html: HtmlBody === '' ? undefined : HtmlBody,
+      html: filled(HtmlBody),
       text: TextBody === '' && HtmlBody !== undefined ? undefined : TextBody,
       headers,
       attachments: Attachments.map(({ Name, Content, ContentType, ContentID }) => ({

@@ -8,7 +8,16 @@ import type { SendRequest } from '../../sending/request.ts';
 import type { Context } from '../../store/context.ts';
 import { idempotencyKey, REPLAYED_HEADER } from '../api/sending/send.ts';
 import { Reply, routesOf } from '../route.ts';
-import { headersFrom, ignored, mediaTypeOf, optional, refusedField, renamed, unwrapped } from './fields.ts';
+import {
+  filled,
+  headersFrom,
+  ignored,
+  mediaTypeOf,
+  optional,
+  refusedField,
+  renamed,
+  unwrapped,
+} from './fields.ts';
 import { authorizationOf, bySecret, type CompatError, type ProviderInterface } from './provider.ts';
 import {
   type CompatContext,
@@ -194,7 +203,7 @@ function mailOf({ tables }: CompatContext, accountId: string, given: Email): Com
   const templateId = template === undefined ? undefined : templateIdOf(tables, accountId, template.id);
   if (isRefusal(templateId)) return templateId;
   const fields = headersFrom(Object.entries(headers));
-  if (fields === null) return invalid('headers', 'must not have a name twice');
+  if (isRefusal(fields)) return fields;
   if (new Set(tags.map(({ name }) => name)).size < tags.length)
     return invalid('tags', 'must not have a name twice');
   const body: SendRequest = {
@@ -204,7 +213,7 @@ function mailOf({ tables }: CompatContext, accountId: string, given: Email): Com
     bcc: given.bcc,
     replyTo: given.reply_to === undefined || given.reply_to.length === 0 ? undefined : given.reply_to,
     subject: given.subject,
-    html: given.html === '' ? undefined : given.html,
+    html: filled(given.html),
     text: given.text,
     headers: fields,
     attachments: (given.attachments ?? []).map((file) => {

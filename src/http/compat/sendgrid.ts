@@ -193,7 +193,7 @@ function requestOf(
   );
   if (isRefusal(replyTo)) return replyTo;
   const headers = headersFrom(Object.entries({ ...given.headers, ...one.headers }));
-  if (headers === null) return invalid('headers', 'must not have a name twice');
+  if (isRefusal(headers)) return headers;
   const words = Object.entries(one.substitutions ?? {}).map(
     ([word, value]) => [word, String(value)] as const,
   );

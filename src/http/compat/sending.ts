@@ -178,6 +178,6 @@ function transactionalField({ cc, bcc, attachments }: SendRequest): 'cc' | 'bcc'
   return isGiven(attachments) ? 'attachments' : null;
 }
 
-function isGiven(value: string | readonly unknown[] | undefined): boolean {
+export function isGiven(value: string | readonly unknown[] | undefined): boolean {
   return value !== undefined && value.length > 0;
 }

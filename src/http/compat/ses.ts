@@ -8,7 +8,16 @@ import { idempotencyKey, REPLAYED_HEADER } from '../api/sending/send.ts';
 import { addressesOf, type RawMail } from '../api/sending/send-raw.ts';
 import { type AnyCall, Reply, routesOf } from '../route.ts';
 import { parseInput } from '../validation/parse.ts';
-import { headersFrom, ignored, mediaTypeOf, optional, refusedField, renamed, unwrapped } from './fields.ts';
+import {
+  filled,
+  headersFrom,
+  ignored,
+  mediaTypeOf,
+  optional,
+  refusedField,
+  renamed,
+  unwrapped,
+} from './fields.ts';
 import type { CompatError, ProviderInterface } from './provider.ts';
 import {
   type CompatContext,
@@ -219,7 +228,7 @@ async function mailOf(
   if (isRefusal(common)) return common;
   if (Template !== undefined) return templateMail(context, accountId, common, Template, {}, []);
   const fields = headersFrom((Simple?.Headers ?? []).map(({ Name, Value }) => [Name, Value]));
-  if (fields === null) return invalid('headers', 'must not have a name twice');
+  if (isRefusal(fields)) return fields;
   return {
     stream: null,
     body: {
@@ -296,7 +305,7 @@ function templateMail(
   const names = new Set(fields.map(({ Name }) => Name.toLowerCase()));
   const kept = (given.Headers ?? []).filter(({ Name }) => !names.has(Name.toLowerCase()));
   const all = headersFrom([...kept, ...fields].map(({ Name, Value }) => [Name, Value]));
-  if (all === null) return invalid('headers', 'must not have a name twice');
+  if (isRefusal(all)) return all;
   return {
     stream: null,
     body: {
@@ -359,11 +368,6 @@ function filesOf(given: z.output<typeof attachments>): SendRequest['attachments'
     contentType: mediaTypeOf(FileName, ContentType),
     ...(ContentDisposition === 'INLINE' && ContentId !== undefined ? { contentId: ContentId } : {}),
   }));
-}
-
-/** An empty part is none. */
-function filled(part: string | undefined): string | undefined {
-  return part === '' ? undefined : part;
 }
 
 /** Status and exception of SES, by the code of a refusal. https://docs.aws.amazon.com/ses/latest/APIReference-V2/ */

@@ -1,10 +1,11 @@
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Authenticator, Caller } from '../../accounts/authenticate.ts';
 import { callerBlock } from '../../accounts/caller-addresses.ts';
 import { signingSecretSealContext } from '../../accounts/keys.ts';
 import { MINUTE } from '../../core/clock.ts';
 import type { Refusal } from '../../core/refusal.ts';
+import { mac } from '../../core/seal.ts';
 import type { Context } from '../../store/context.ts';
 import type { Authenticate } from '../guard.ts';
 import { authenticateSender, headerOf } from './provider.ts';
@@ -179,15 +180,12 @@ function expectedSignature(
   const request = [req.method, path, '', headers.join(''), signedHeaders, bodyHash].join('\n');
   // Node has read the bytes of the fields as Latin-1.
   const requestHash = createHash('sha256').update(request, 'latin1').digest('hex');
-  const key = scope.reduce(hmac, Buffer.concat([Buffer.from('AWS4'), secret]));
-  return hmac(key, [ALGORITHM, date, scope.join('/'), requestHash].join('\n'));
+  const first = Buffer.concat([Buffer.from('AWS4'), secret]);
+  const key = scope.reduce<Buffer>((above, part) => mac(above, part), first);
+  return mac(key, [ALGORITHM, date, scope.join('/'), requestHash].join('\n'));
 }
 
 /** Without white space around it, and with single spaces within. */
 function canonical(value: string): string {
   return value.trim().replace(/\s+/g, ' ');
-}
-
-function hmac(key: Buffer, data: string): Buffer {
-  return createHmac('sha256', key).update(data).digest();
 }
