@@ -10,6 +10,7 @@ import { useTexts } from '../../texts.ts';
 export type NewKey = DataOf<'/web-setup/keys', 'post'>;
 
 const SCOPES = ['transactional', 'marketing', 'setup'] as const;
+const KINDS = ['test', 'sigv4'] as const;
 
 /** The form for a new key with its restrictions. */
 export function KeyCreation({ onCreated }: { onCreated: (key: NewKey) => void }) {
@@ -76,20 +77,15 @@ export function KeyCreation({ onCreated }: { onCreated: (key: NewKey) => void })
             </label>
           ))}
         </fieldset>
-        <label class="check">
-          <input class="tick" type="checkbox" name="test" aria-describedby="key-test-hint" />{' '}
-          {t('keys.test.choose')}{' '}
-          <span id="key-test-hint" class="small">
-            {t('keys.test.hint')}
-          </span>
-        </label>
-        <label class="check">
-          <input class="tick" type="checkbox" name="sigv4" aria-describedby="key-sigv4-hint" />{' '}
-          {t('keys.sigv4.choose')}{' '}
-          <span id="key-sigv4-hint" class="small">
-            {t('keys.sigv4.hint')}
-          </span>
-        </label>
+        {KINDS.map((kind) => (
+          <label key={kind} class="check">
+            <input class="tick" type="checkbox" name={kind} aria-describedby={`key-${kind}-hint`} />{' '}
+            {t(`keys.${kind}.choose`)}{' '}
+            <span id={`key-${kind}-hint`} class="small">
+              {t(`keys.${kind}.hint`)}
+            </span>
+          </label>
+        ))}
         <details>
           <summary>{t('keys.restrictions')}</summary>
           <label class="field">
