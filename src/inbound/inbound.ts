@@ -144,12 +144,7 @@ export function createInbound(
     const { total } = openBytes;
     // A mail from a time with a higher `mx.mailBytes` is read alone.
     if (total > 0 && openBytes.of(accountId) + size > MAX_OPEN_BYTES - total - size) return null;
-    openBytes.add(accountId, size);
-    let isOpen = true;
-    return () => {
-      if (isOpen) openBytes.add(accountId, -size);
-      isOpen = false;
-    };
+    return openBytes.hold(accountId, size);
   }
 
   async function fileOf(mail: ListedInbound, part: InboundPart): Promise<InboundFile | Refusal> {
@@ -222,8 +217,7 @@ export function createInbound(
     routes: createInboundRoutes(context),
     reception,
     partUrl,
-    list: mails.list,
-    get: mails.get,
+    ...mails,
     /** Deletes a received mail; its source with the last mail that has it. */
     remove: async (accountId: string, inboundId: string): Promise<ListedInbound | Refusal> => {
       const removed = await mails.remove(accountId, inboundId);

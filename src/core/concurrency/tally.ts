@@ -21,12 +21,12 @@ export function createTally() {
     },
     of: (key: string): number => sums.get(key) ?? 0,
     add,
-    /** Adds 1 until the returned function is called; calling it again has no effect. */
-    hold: (key: string): (() => void) => {
-      add(key, 1);
+    /** Adds the amount until the returned function is called; calling it again has no effect. */
+    hold: (key: string, amount = 1): (() => void) => {
+      add(key, amount);
       let isHeld = true;
       return () => {
-        if (isHeld) add(key, -1);
+        if (isHeld) add(key, -amount);
         isHeld = false;
       };
     },

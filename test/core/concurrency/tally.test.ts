@@ -22,4 +22,9 @@ it('counts what is held once, however often it is released', () => {
   expect([tally.of('a'), tally.total]).toEqual([1, 1]);
   second();
   expect([tally.of('a'), tally.total, tally.keys]).toEqual([0, 0, 0]);
+  const several = tally.hold('a', 5);
+  expect([tally.of('a'), tally.total]).toEqual([5, 5]);
+  several();
+  several();
+  expect([tally.of('a'), tally.total, tally.keys]).toEqual([0, 0, 0]);
 });
