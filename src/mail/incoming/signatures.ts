@@ -54,6 +54,18 @@ export function withFields(raw: Buffer, { fields, bodyAt }: Pick<SignedMail, 'fi
   return Buffer.concat([Buffer.from(fields.join(''), 'latin1'), raw.subarray(bodyAt)]);
 }
 
+/** The lookup of keys that mailauth calls. `failed`: names, in lower case, whose lookup failed temporarily. */
+export function keyResolver(keys: PublicKeys, failed: readonly string[] = []) {
+  return async (name: string): Promise<string[][]> => {
+    const key = name.toLowerCase();
+    const records = keys[key];
+    if (records !== undefined) return records.map((strings) => [...strings]);
+    // mailauth treats ENOTFOUND as "no such record", and other codes as temporary.
+    const code = failed.includes(key) ? 'ETIMEOUT' : 'ENOTFOUND';
+    throw Object.assign(new Error(`no key at ${name}`), { code });
+  };
+}
+
 /** The tags of a signature (RFC 6376 §3.2), and the lower-case name of its key; null: it does not name its key. */
 export function signatureTags(
   field: string,

@@ -1,4 +1,5 @@
 import {
+  keyResolver,
   MAX_SIGNATURE_BYTES,
   MIN_KEY_BITS,
   type PublicKeys,
@@ -90,15 +91,7 @@ export async function verifyAuthentication(
   const selected = select(raw);
   if (selected === null) return { dkim: [], arc: 'none' };
   const { arc, dkimVerify } = await import('./signature-library.ts');
-  const resolver = async (name: string): Promise<string[][]> => {
-    const key = name.toLowerCase();
-    const records = keys[key];
-    if (records !== undefined) return records.map((strings) => [...strings]);
-    // mailauth treats ENOTFOUND as "no such record", and other codes as temporary.
-    const code = failed.includes(key) ? 'ETIMEOUT' : 'ENOTFOUND';
-    throw Object.assign(new Error(`no key at ${name}`), { code });
-  };
-  const options = { resolver, minBitLength: MIN_KEY_BITS };
+  const options = { resolver: keyResolver(keys, failed), minBitLength: MIN_KEY_BITS };
   const verified = await dkimVerify(withFields(raw, selected), {
     ...options,
     rejectRsaSha1: true,

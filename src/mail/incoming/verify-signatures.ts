@@ -3,6 +3,7 @@ import { domainOf, organizationalDomain } from '../address.ts';
 import {
   type AuthenticatedAuthor,
   isAligned,
+  keyResolver,
   MIN_KEY_BITS,
   type PublicKeys,
   readSignatures,
@@ -21,7 +22,7 @@ export async function verifySignatures(
   const signed = readSignatures(raw);
   if (signed === null) return null;
   const { headerFrom, fromFields, results } = await dkimVerify(withFields(raw, signed), {
-    resolver: async (name) => recordsOf(keys, name),
+    resolver: keyResolver(keys),
     minBitLength: MIN_KEY_BITS,
     rejectRsaSha1: true,
     curTime: new Date(at),
@@ -42,11 +43,4 @@ export async function verifySignatures(
     from: `${author.slice(0, author.lastIndexOf('@'))}@${domain}`,
     organization: organizationalDomain(domain),
   };
-}
-
-function recordsOf(keys: PublicKeys, name: string): string[][] {
-  const records = keys[name.toLowerCase()];
-  // mailauth treats ENOTFOUND as "no such record".
-  if (records === undefined) throw Object.assign(new Error(`no key at ${name}`), { code: 'ENOTFOUND' });
-  return records.map((strings) => [...strings]);
 }
