@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { DAY } from '../../src/core/clock.ts';
+import { systemRandom } from '../../src/core/random.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
+import { createSeal } from '../../src/core/seal.ts';
+import { createTokens } from '../../src/mail/tokens.ts';
 import { AUTO_REPLY, dsn, readReceipt } from '../smtp/mx/mails.ts';
 import { HOST, RETURN } from '../smtp/mx/setup.ts';
 import { insertAccount, insertDomain } from '../support/store.ts';
@@ -67,6 +70,8 @@ describe('the link of an attachment', () => {
     const file = { inboundId, part: 0, until };
     expect(await read(mx.tokens.of('acct_one').file(file))).toBe('first');
     expect(await read(mx.tokens.of('acct_two').file(file))).toBeNull();
+    const elsewhere = createTokens(createSeal(Buffer.alloc(32, 8), systemRandom));
+    expect(await read(elsewhere.of('acct_one').file(file))).toBeNull();
     const signUp = { groupId: inboundId, email: '0', firstName: '', lastName: '', at: until, language: null };
     expect(await read(mx.tokens.of('acct_one').signUp(signUp))).toBeNull();
     // The head of the token names its account.
