@@ -22,6 +22,7 @@ import {
 } from '../support/power-loss/images.ts';
 import { publishMailHost, SHORT_MAIL } from '../support/recipients.ts';
 import { requirePrograms } from '../support/required-programs.ts';
+import { seededNumbers } from '../support/seeded-numbers.ts';
 import { smtpClient } from '../support/smtp-client.ts';
 import { type Sink, startSink } from '../support/smtp-sink.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
@@ -62,7 +63,7 @@ describe.skipIf(required.missing)(`a power failure${required.reason}`, () => {
   const dataDir = join(dir, 'data');
   const database = join(dataDir, 'postrider.db');
   const record = join(dir, 'record');
-  const random = randomOf(SEED);
+  const random = seededNumbers(SEED);
   let dns: DnsServer;
   let sink: Sink;
   let daemon: RunningDaemon;
@@ -286,15 +287,4 @@ function untrueFacts(tables: Tables, accountId: string, facts: readonly Fact[]):
 /** A checkpoint is in progress, or has just ended: pages are copied from the log into the database. */
 function isInCheckpoint(entry: Entry | undefined): boolean {
   return entry?.kind === 'write' && entry.file === 'database';
-}
-
-/** Numbers from 0 to 1 that the seed determines (mulberry32). */
-function randomOf(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }

@@ -9,6 +9,7 @@ import {
   stillApplies,
   wilsonLowerBound,
 } from '../../src/reputation/judgement.ts';
+import { seededNumbers } from '../support/seeded-numbers.ts';
 
 const LIMITS: RateLimitSettings = {
   hard_bounces: { notice: 3, pause: 5 },
@@ -16,17 +17,6 @@ const LIMITS: RateLimitSettings = {
   blocks: { slow: 20, pause: 50 },
   unsubscribes: { notice: 2 },
 };
-
-/** A reproducible sequence of numbers between 0 and 1 (mulberry32). */
-function randomNumbers(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
 
 interface Shares {
   dead?: number;
@@ -60,7 +50,7 @@ function stoppedShare(
   shares: Shares,
   { within, runs, seed }: { within: number; runs: number; seed: number },
 ): number {
-  const next = randomNumbers(seed);
+  const next = seededNumbers(seed);
   let stopped = 0;
   for (let run = 0; run < runs; run++) if (stopOf(shares, within + 1, next) !== null) stopped++;
   return stopped / runs;
@@ -71,7 +61,7 @@ function stoppedInTime(
   shares: Shares,
   { within, runs, seed }: { within: number; runs: number; seed: number },
 ): number {
-  const next = randomNumbers(seed);
+  const next = seededNumbers(seed);
   let stopped = 0;
   for (let run = 0; run < runs; run++) {
     const left = stopOf(shares, 10 * within, next);

@@ -1,15 +1,5 @@
 import { gzipSync } from 'node:zlib';
-
-/** Numbers from 0 to 1 that the seed determines (mulberry32). */
-export function seededNumbers(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
+import { seededNumbers } from './seeded-numbers.ts';
 
 /** What the generators of a mail share: numbers of its seed. */
 interface Dice {

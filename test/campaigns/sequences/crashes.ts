@@ -2,6 +2,7 @@ import type { SequenceStep } from '../../../src/audience/sequences/definition.ts
 import { DAY } from '../../../src/core/clock.ts';
 import { emailIdentifier } from '../../../src/mail/identifier.ts';
 import type { Unit, Writer } from '../../../src/store/database/writer.ts';
+import { seededNumbers } from '../../support/seeded-numbers.ts';
 import { message, OWNER, startSequences } from './setup.ts';
 
 /*
@@ -138,7 +139,7 @@ export async function crashUntil(
   seed: number,
   check: (run: Awaited<ReturnType<typeof sendWithCrashes>>) => void,
 ) {
-  const random = seeded(seed);
+  const random = seededNumbers(seed);
   let crashes = 0;
   let messages = 0;
   while (crashes < wanted) {
@@ -148,15 +149,4 @@ export async function crashUntil(
     messages += run.sent.length;
   }
   return { crashes, messages };
-}
-
-/** Mulberry32. */
-function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
-  };
 }
