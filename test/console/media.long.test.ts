@@ -39,7 +39,7 @@ const upload = (name: string, rawBody: Buffer) =>
   });
 
 describe('Images', () => {
-  it('are uploaded, shown, described and deleted; other files are refused with the reason', async () => {
+  it('are uploaded, shown, searched, described and deleted; other files are refused with the reason', async () => {
     const window = await open.operator(DESKTOP);
     const { page, context } = window;
     await open.visit(window, 'media', client);
@@ -65,13 +65,21 @@ describe('Images', () => {
     await detail.getByRole('button', { name: 'Save' }).click();
     await page.getByText('Saved: logo.png').waitFor();
     expect(await images()).toMatchObject([{ name: 'photo.jpg' }, { name: 'logo.png', alt: 'The campaigns' }]);
+    const search = page.getByLabel('Search by name');
+    await search.fill('nothing');
+    await page.getByText('No image with this name').waitFor();
+    await search.fill(' PHOTO ');
     await page.getByRole('button', { name: /^photo\.jpg/ }).click();
+    expect(await tile.count()).toBe(0);
     await page.getByRole('button', { name: 'Delete image' }).first().click();
     await page
       .getByRole('dialog', { name: 'Delete image' })
       .getByRole('button', { name: 'Delete image' })
       .click();
     await page.getByText('Deleted: photo.jpg').waitFor();
+    await page.getByText('No image with this name').waitFor();
+    await search.fill('');
+    await tile.waitFor();
     expect(await images()).toMatchObject([{ name: 'logo.png' }]);
     await context.close();
   });

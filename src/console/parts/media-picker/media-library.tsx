@@ -6,6 +6,7 @@ import { Empty, Loaded, Notice } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { Icon } from '../icon/icon.tsx';
+import { useRested } from '../rested.ts';
 import { imageAddress } from './image-address.ts';
 import './media-picker.css';
 
@@ -14,8 +15,6 @@ const ACCEPTED = 'image/png,image/jpeg,image/gif,image/webp';
 const MAX_BYTES = 5 * 1024 * 1024;
 const MAX_LABEL = '5 MB';
 const PAGE_SIZE = 50;
-/** Time without typing after which the list is searched. */
-const TYPING_MS = 250;
 
 /** An image of the account. */
 export type Media = DataOf<typeof PATH>['media'][number];
@@ -33,10 +32,9 @@ interface MediaLibraryProps {
 export function MediaLibrary({ onChoose, isSingle = false, turn = 0 }: MediaLibraryProps) {
   const { t } = useTexts();
   const { may } = useMember();
-  const [search, setSearch] = useState('');
+  const [typed, setTyped] = useState('');
+  const search = useRested(typed);
   const [uploads, setUploads] = useState(0);
-  const typing = useRef<number | undefined>(undefined);
-  useEffect(() => () => window.clearTimeout(typing.current), []);
   return (
     <div class="media-library">
       {may('uploadMedia') && (
@@ -54,10 +52,7 @@ export function MediaLibrary({ onChoose, isSingle = false, turn = 0 }: MediaLibr
           class="input"
           type="search"
           placeholder={t('media.search')}
-          onInput={({ currentTarget: { value } }) => {
-            window.clearTimeout(typing.current);
-            typing.current = window.setTimeout(() => setSearch(value.trim()), TYPING_MS);
-          }}
+          onInput={({ currentTarget }) => setTyped(currentTarget.value.trim())}
         />
       </label>
       <MediaPages
