@@ -73,8 +73,7 @@ describe.skipIf(required.missing)(`${DOCUMENT}${required.reason}`, () => {
 
   beforeAll(async () => {
     dir = mkdtempSync(join(tmpdir(), 'postrider-containers-'));
-    const packages = builtPackages();
-    const [base, { deb }] = await Promise.all([debianArchive(BASE_PACKAGES), packages]);
+    const [base, { deb }] = await Promise.all([debianArchive(BASE_PACKAGES), builtPackages()]);
     const [, next = ''] = /VERSION=([\d.]+)(?![\s\S]*VERSION=)/.exec(text(DOCUMENT)) ?? [];
     const context = join(dir, 'dist-package');
     mkdirSync(context);

@@ -127,34 +127,21 @@ const LOGIN = [
   'DEBIAN_FRONTEND=noninteractive',
 ];
 
-/**
- * The directory of an installed system, which is never started. Test files that need the same one at the same time wait
- * for each other.
- */
-async function baseSystem(packages: readonly string[]): Promise<string> {
-  await mkdir(CACHE, { recursive: true });
-  const base = join(CACHE, `debian-${release()}-${keyOf(packages)}`);
-  await bootstrap(base, packages);
-  return base;
-}
+/** The directory of an installed system, which is never started. */
+const baseSystem = (packages: readonly string[]) => bootstrap(packages, '');
+
+/** A minimal system with more packages as a tar file, such as the base image of a container. */
+export const debianArchive = (packages: readonly string[]) => bootstrap(packages, '.tar');
 
 /**
- * A minimal system with more packages as a tar file, such as the base image of a container. Debian is installed once for each
- * list of packages, into dist-package/cache.
+ * Installs Debian once for each list of packages, into dist-package/cache; returns its directory, or its file when `end` is
+ * `.tar`. Test files that need the same one at the same time wait for each other.
  */
-export async function debianArchive(packages: readonly string[]): Promise<string> {
+async function bootstrap(packages: readonly string[], end: '' | '.tar'): Promise<string> {
   await mkdir(CACHE, { recursive: true });
-  const base = join(CACHE, `debian-${release()}-${keyOf(packages)}.tar`);
-  await bootstrap(base, packages);
-  return base;
-}
-
-const keyOf = (packages: readonly string[]) =>
-  createHash('sha256').update(JSON.stringify(packages)).digest('hex').slice(0, 12);
-
-/** Installs a system as `base`, unless it exists: a directory, or a file when the name ends with `.tar`. */
-async function bootstrap(base: string, packages: readonly string[]): Promise<void> {
-  const partial = base.endsWith('.tar') ? base.replace(/\.tar$/, '.partial.tar') : `${base}.partial`;
+  const key = createHash('sha256').update(JSON.stringify(packages)).digest('hex').slice(0, 12);
+  const name = join(CACHE, `debian-${release()}-${key}`);
+  const [base, partial] = [`${name}${end}`, `${name}.partial${end}`];
   // The name is given to a complete system only. The namespace ends what mmdebstrap mounts, also when it is killed.
   const install =
     'partial=$1; shift; [ -e "$0" ] || { rm -rf --one-file-system "$partial"; "$@"; mv "$partial" "$0"; }';
@@ -177,6 +164,7 @@ async function bootstrap(base: string, packages: readonly string[]): Promise<voi
       maxBuffer: MAX_OUTPUT_BYTES,
     },
   );
+  return base;
 }
 
 const CACHE = new URL('../../dist-package/cache', import.meta.url).pathname;
