@@ -248,7 +248,7 @@ function nextAction(source: string, from: number): Action | null {
   const left = /^-\s/.test(source.slice(offset + 2, offset + 4));
   const start = offset + (left ? 3 : 2);
   const isComment = /^\s{0,20}\/\*/.test(source.slice(start, start + 24));
-  const close = isComment ? source.indexOf('}}', source.indexOf('*/', start)) : endOfAction(source, start);
+  const close = isComment ? endOfComment(source, start) : endOfAction(source, start);
   if (close === -1) {
     const whole = source.slice(offset, offset + 40);
     return { offset, end: -1, whole, words: [], isComment, trim: [left, false] };
@@ -264,6 +264,12 @@ function nextAction(source: string, from: number): Action | null {
     isComment,
     trim: [left, right],
   };
+}
+
+/** The offset of `}}` after a comment; -1: there is none. */
+function endOfComment(source: string, from: number): number {
+  const end = source.indexOf('*/', from);
+  return end === -1 ? -1 : source.indexOf('}}', end);
 }
 
 /** The offset of `}}` that is not in a string; -1: there is none. */

@@ -141,6 +141,7 @@ describe('a template of Go', () => {
     ],
     ['variables', '{{ range $i, $e := .Tx.Data.x }}{{ end }}', {}, '1 {{ range $i, $e := .Tx.Data.x }}'],
     ['an open block', '{{ if .Tx.Data.x }}', {}, '1 {{ if .Tx.Data.x }}'],
+    ['an open comment after braces', 'a }}\n{{/* b', {}, '2 {{/* b'],
   ])('with %s', (_, source, variables, expected) => {
     expect(shown('go', source, variables)).toBe(expected);
   });
