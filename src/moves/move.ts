@@ -323,7 +323,6 @@ async function moveContacts(
       records: recordsOfPeople(peopleOf(file, options.provider, reading(options, 'import'))),
       dryRun: options.dryRun,
       signal: options.signal,
-      batchRows: BATCH_ROWS,
     });
     if (isRefusal(imported)) return imported;
     options.signal.throwIfAborted();
@@ -342,8 +341,6 @@ async function moveContacts(
   return total;
 }
 
-/** Writes of a running daemon wait for the commit of a batch. */
-const BATCH_ROWS = 500;
 const COUNTS = ['rows', 'created', 'updated', 'unchanged', 'rejected', 'subscribed', 'optedOut'] as const;
 const NO_CONTACTS: ContactCounts = {
   rows: 0,

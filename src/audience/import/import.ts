@@ -111,6 +111,7 @@ export const TURN_OVER = 'the turn of the import is over';
 
 /** Maximum number of rejected rows in a result. */
 export const MAX_REJECTED = 100;
+/** More are slower: SQLite walks through the pages that a unit of work has changed after each statement with a trigger. */
 const BATCH_ROWS = 100;
 const PAUSE_SHARE = 0.25;
 /** A batch ends after this many characters, as one row may be as long as MAX_RECORD. */
