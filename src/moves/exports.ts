@@ -96,8 +96,8 @@ export interface PersonItem {
     isSingle: boolean | null;
     details: string;
   }[];
-  /** Mail that the person must not get. */
-  suppressed: { reason: 'manual' | 'unsubscribe'; stream: 'mk' | 'all' } | null;
+  /** Why the person must not get mail: marketing mail for `unsubscribe`, else any. */
+  suppressed: 'manual' | 'unsubscribe' | null;
 }
 
 /** A form of entries. */
@@ -489,7 +489,7 @@ const resend: Provider = {
             ...(filled(last_name) === null ? {} : { lastName: last_name }),
           },
           groups: [],
-          suppressed: String(unsubscribed) === 'true' ? { reason: 'unsubscribe', stream: 'mk' } : null,
+          suppressed: String(unsubscribed) === 'true' ? 'unsubscribe' : null,
         }),
       ),
     },
@@ -683,8 +683,7 @@ function readSubscriber({
       }`.slice(0, 500),
     })),
     // listmonk does not state why, and sends nothing to them.
-    suppressed:
-      status === 'blocklisted' || status === 'disabled' ? { reason: 'manual', stream: 'all' } : null,
+    suppressed: status === 'blocklisted' || status === 'disabled' ? 'manual' : null,
   };
 }
 

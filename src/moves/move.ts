@@ -4,6 +4,7 @@ import {
   type ImportCounts,
   type Importer,
   MAX_REJECTED,
+  NO_COUNTS,
   type RejectedRow,
 } from '../audience/import/import.ts';
 import type { ImportRecord } from '../audience/import/records.ts';
@@ -33,7 +34,7 @@ import {
   type TemplateItem,
   type WebhookItem,
 } from './exports.ts';
-import { type ExportFile, peopleOf, suppressionsOf } from './read.ts';
+import { type ExportFile, MAX_LISTS, peopleOf, suppressionsOf } from './read.ts';
 import { convertTemplate, type MovedTemplate, partialName, type TemplateFault } from './templates.ts';
 
 /*
@@ -227,25 +228,15 @@ async function moveGroups(
   files: readonly ExportFile[],
   options: MoveOptions,
 ): Promise<{ moved: MoveResult['groups']; byName: ReadonlyMap<string, string | null> }> {
-  const wanted = new Map<string, ListItem>();
+  const wanted = new Map<string, Pick<ListItem, 'description' | 'tags'>>();
   for (const list of lists) if (!wanted.has(list.name)) wanted.set(list.name, list);
-  for (const file of files.filter(({ kind }) => kind === 'contacts'))
-    for await (const people of peopleOf(file, options.provider, reading(options, 'groups')))
-      for (const { person } of people)
-        for (const { list: name, isSingle } of typeof person === 'string' ? [] : person.groups)
-          if (!wanted.has(name) && wanted.size < MAX_LISTS)
-            wanted.set(name, {
-              kind: 'list',
-              name,
-              description: null,
-              tags: [],
-              isSingle: isSingle === true,
-            });
+  for (const name of files.flatMap((file) => [...file.lists]))
+    if (!wanted.has(name) && wanted.size < MAX_LISTS) wanted.set(name, { description: null, tags: [] });
   const byName = new Map<string, string | null>();
   const moved: MoveResult['groups'] = [];
   if (wanted.size === 0) return { moved, byName };
   const known = await groupsByName(groups, options.accountId);
-  for (const { name, description, tags } of wanted.values()) {
+  for (const [name, { description, tags }] of wanted) {
     const existing = known.get(name);
     const input = GROUP.safeParse({ name, description, tags });
     const created =
@@ -266,7 +257,6 @@ async function moveGroups(
   return { moved, byName };
 }
 
-const MAX_LISTS = 1000;
 const GROUPS_AT_A_TIME = 100;
 const GROUP = z.object({
   name: z.string().trim().min(1).max(200),
@@ -304,55 +294,39 @@ async function moveContacts(
   files: readonly ExportFile[],
   options: MoveOptions & { groups: ReadonlyMap<string, string | null>; lists: readonly ListItem[] },
 ): Promise<MoveResult['contacts'] | Refusal> {
-  let total: MoveResult['contacts'] = null;
+  const withContacts = files.filter(({ kind }) => kind === 'contacts');
+  if (withContacts.length === 0) return null;
   const single = new Map(options.lists.map(({ name, isSingle }) => [name, isSingle]));
-  for (const file of files.filter(({ kind }) => kind === 'contacts')) {
+  const counted = { unconfirmed: 0 };
+  const reader = personReader(options.groups, single, counted);
+  const rejectedRows: MoveRejection[] = [];
+  let counts = NO_COUNTS;
+  let suppressed = 0;
+  for (const file of withContacts) {
     const people = peopleOf(file, options.provider, reading(options, 'suppress'));
     const added = await addSuppressions(suppressions, options.accountId, suppressedPeople(people), {
       service: null,
       by: options.by,
     });
     if (isRefusal(added)) return added;
-    const counted = { unconfirmed: 0 };
-    const reader = personReader(options.groups, single, counted);
+    suppressed += added.created;
     const imported = await importer.run({
       accountId: options.accountId,
       groupId: null,
       actor: { by: 'import', ipAddress: null, userAgent: null },
       reader,
+      counts,
       records: recordsOfPeople(peopleOf(file, options.provider, reading(options, 'import'))),
       dryRun: options.dryRun,
       signal: options.signal,
     });
     if (isRefusal(imported)) return imported;
     options.signal.throwIfAborted();
-    const before: NonNullable<MoveResult['contacts']> = total ?? { ...NO_CONTACTS, rejectedRows: [] };
-    total = {
-      ...before,
-      suppressed: before.suppressed + added.created,
-      unconfirmed: before.unconfirmed + counted.unconfirmed,
-      rejectedRows: [
-        ...before.rejectedRows,
-        ...rejectionsOf(file, imported.rejected, before.rejectedRows.length),
-      ],
-    };
-    for (const name of COUNTS) total[name] += imported.counts[name];
+    counts = imported.counts;
+    rejectedRows.push(...rejectionsOf(file, imported.rejected, rejectedRows.length));
   }
-  return total;
+  return { ...counts, suppressed, unconfirmed: counted.unconfirmed, rejectedRows };
 }
-
-const COUNTS = ['rows', 'created', 'updated', 'unchanged', 'rejected', 'subscribed', 'optedOut'] as const;
-const NO_CONTACTS: ContactCounts = {
-  rows: 0,
-  created: 0,
-  updated: 0,
-  unchanged: 0,
-  rejected: 0,
-  subscribed: 0,
-  optedOut: 0,
-  suppressed: 0,
-  unconfirmed: 0,
-};
 
 type People = ReturnType<typeof peopleOf>;
 
@@ -361,8 +335,8 @@ async function* suppressedPeople(people: People): AsyncGenerator<SuppressionEntr
   for await (const some of people)
     yield some.flatMap(({ line, person }): SuppressionEntry[] => {
       if (typeof person === 'string' || person.suppressed === null) return [];
-      const { reason } = person.suppressed;
-      return [{ line, fields: new Map(Object.entries({ email: person.email, reason })) }];
+      const { email, suppressed: reason } = person;
+      return [{ line, fields: new Map(Object.entries({ email, reason })) }];
     });
 }
 

@@ -30,6 +30,8 @@ export interface ExportFile {
   entries: number;
   /** Those of all kinds but suppressions and contacts. */
   items: readonly { line: number; item: ExportItem }[];
+  /** Lists that its people are in; at most MAX_LISTS. */
+  lists: ReadonlySet<string>;
 }
 
 interface ReadOptions {
@@ -44,6 +46,8 @@ export interface PersonEntry {
   person: PersonItem | string;
 }
 
+/** Lists of people that become groups. */
+export const MAX_LISTS = 1000;
 const MAX_ITEMS = 20_000;
 const MAX_ITEM_CHARACTERS = 256 * 1024 * 1024;
 const HEAD_BYTES = 4096;
@@ -89,6 +93,7 @@ async function formatOf(file: string): Promise<ExportFile['format']> {
 async function readJson(file: string, provider: ProviderName, options: ReadOptions): Promise<ExportFile> {
   const { title, forms } = PROVIDERS[provider];
   const items: { line: number; item: ExportItem }[] = [];
+  const lists = new Set<string>();
   let kind: ExportKind | null = null;
   let entries = 0;
   let characters = 0;
@@ -108,6 +113,9 @@ async function readJson(file: string, provider: ProviderName, options: ReadOptio
           `has ${form.kind} among ${kind} of ${title}: export them to files of their own`,
         );
       entries++;
+      const person = form.person?.(value);
+      for (const { list } of typeof person === 'object' ? person.groups : [])
+        if (lists.size < MAX_LISTS) lists.add(list);
       if (form.read === undefined) continue;
       characters += text?.length ?? 0;
       if (entries > MAX_ITEMS || characters > MAX_ITEM_CHARACTERS)
@@ -119,7 +127,7 @@ async function readJson(file: string, provider: ProviderName, options: ReadOptio
       if (typeof read === 'string') throw new ExportFault(line, `${kind} of ${title}: ${read}`);
       items.push(...read.map((item) => ({ line, item })));
     }
-  return { file, format: 'json', kind: kind ?? 'nothing', entries, items };
+  return { file, format: 'json', kind: kind ?? 'nothing', entries, items, lists };
 }
 
 function parse({ line, text }: JsonEntry): unknown {
@@ -185,7 +193,7 @@ async function readCsv(file: string, provider: ProviderName, options: ReadOption
     }
     let entries = 0;
     for await (const records of recordsAt(header.end)) entries += records.length;
-    return { file, format: 'csv', kind, entries, items: [] };
+    return { file, format: 'csv', kind, entries, items: [], lists: new Set() };
   } finally {
     await close();
   }

@@ -16,7 +16,7 @@ import { type AddressRun, type HygieneCounts, NO_HYGIENE, withBatch } from '../h
 import { apiOptOut, leaveGroup } from '../opt-out.ts';
 import { addUnknownPerson, changePerson, identifiersOf, reread } from '../people.ts';
 import type { ProfileChanges } from '../profile.ts';
-import { joinGroup } from '../subscriptions.ts';
+import { joinGroup, type MembershipInput } from '../subscriptions.ts';
 import type { ImportRecord, StreamPosition } from './records.ts';
 import { type ImportMembership, type ImportRow, isReadable, type RowReader } from './rows.ts';
 
@@ -341,8 +341,11 @@ function applyBatch(
     }
     counts[imported.result]++;
     if (!isReadable(row)) continue;
+    const { method, details } = row.profile.consent ?? {};
+    // The row's evidence was recorded with the contact's consent.
+    const consent = { method, details: details ?? undefined };
     const memberships = [
-      ...(group === null ? [] : [subscribe(tables, group, imported, row.profile, provenance)]),
+      ...(group === null ? [] : [subscribe(tables, group, imported, { consent }, provenance)]),
       ...(row.memberships ?? []).map((one) => follow(tables, job.accountId, one, imported, provenance)),
     ];
     for (const membership of memberships) {
@@ -359,29 +362,18 @@ function follow(
   tables: Tables,
   accountId: string,
   { groupId, isActive, details }: ImportMembership,
-  { seq, result }: ImportedRow,
+  imported: ImportedRow,
   provenance: Provenance,
 ): { isNew: boolean; isActive: boolean } | Refusal {
   if (groupId === null) return { isNew: true, isActive };
   const group = findSubscriptionGroup(tables, accountId, groupId);
   if (isRefusal(group)) return group;
   const consent = isActive ? { method: 'imported' as const, details } : { details };
-  const known = result === 'created' ? null : tables.subscriptions.get(group.seq, seq);
-  const contact = reread(tables, seq);
-  if (known === null) {
-    const input = {
-      isActive,
-      consent,
-      defaultSource: 'import',
-      defaultMethod: 'imported',
-      provenance,
-    } as const;
-    return { isNew: true, isActive: joinGroup(tables, group, contact, input) };
-  }
-  const [identifier] = identifiersOf(contact);
-  if (!isActive && identifier !== undefined)
-    leaveGroup(tables, group, identifier, apiOptOut(consent, provenance));
-  return { isNew: false, isActive: isActive && known.is_active === 1 };
+  const membership = subscribe(tables, group, imported, { isActive, consent }, provenance);
+  if (membership.isNew || isActive) return membership;
+  const [identifier] = identifiersOf(reread(tables, imported.seq));
+  if (identifier !== undefined) leaveGroup(tables, group, identifier, apiOptOut(consent, provenance));
+  return { isNew: false, isActive: false };
 }
 
 /** Adds the contact to the group; an existing membership is unchanged. */
@@ -389,14 +381,13 @@ function subscribe(
   tables: Tables,
   group: SubscriptionGroupRow,
   { seq, result }: ImportedRow,
-  { consent }: ProfileChanges,
+  input: MembershipInput,
   provenance: Provenance,
 ): { isNew: boolean; isActive: boolean } {
   const known = result === 'created' ? null : tables.subscriptions.get(group.seq, seq);
   if (known !== null) return { isNew: false, isActive: known.is_active === 1 };
   const isActive = joinGroup(tables, group, reread(tables, seq), {
-    // The row's evidence was recorded with the contact's consent.
-    consent: { method: consent?.method, details: consent?.details ?? undefined },
+    ...input,
     defaultSource: 'import',
     defaultMethod: 'imported',
     provenance,
