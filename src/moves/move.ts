@@ -367,18 +367,15 @@ function personReader(
       const person = JSON.parse(record.text) as PersonItem;
       const row = profiles.read({ ...record, text: JSON.stringify(person.profile) });
       if (!isReadable(row)) return row;
-      const memberships = person.groups.flatMap(
-        ({ list, isActive, isConfirmed, isSingle, details }): ImportMembership[] => {
-          const groupId = groups.get(list);
-          if (groupId === undefined) return [];
-          if (isActive && !isConfirmed && (isSingle ?? single.get(list)) !== true) {
-            counted.unconfirmed++;
-            return [];
-          }
-          return [{ groupId, isActive, details }];
-        },
-      );
-      return { ...row, memberships };
+      const memberships = new Map<string, ImportMembership>();
+      for (const { list, isActive, isConfirmed, isSingle, details } of person.groups) {
+        const groupId = groups.get(list);
+        if (groupId === undefined) continue;
+        if (isActive && !isConfirmed && (isSingle ?? single.get(list)) !== true) counted.unconfirmed++;
+        // Of lists with the same name, the one that the person has left counts.
+        else if (!isActive || !memberships.has(list)) memberships.set(list, { groupId, isActive, details });
+      }
+      return { ...row, memberships: [...memberships.values()] };
     },
   };
 }

@@ -382,6 +382,32 @@ describe('contacts', () => {
     });
   });
 
+  it('of two lists with the same name are in one group, and left it if they left one of them', async () => {
+    const lists = (...statuses: string[]) =>
+      statuses.map((subscription_status) => ({ name: 'News', optin: 'single', subscription_status }));
+    const person = (email: string, ...statuses: string[]) => ({
+      email,
+      uuid: email,
+      status: 'enabled',
+      attribs: {},
+      lists: lists(...statuses),
+    });
+    const results = [
+      person('ada@example.net', 'confirmed', 'confirmed'),
+      person('bob@example.net', 'confirmed', 'unsubscribed'),
+      person('cem@example.net', 'unsubscribed', 'confirmed'),
+    ];
+    const file = written('same.json', JSON.stringify({ data: { results } }));
+    const args = ['import-from', 'listmonk', file, '--account', 'shop', '--json'];
+    const planned = await shell.json(...args, '--dry-run');
+    const report = await shell.json(...args);
+    expect(report.contacts).toMatchObject({ created: 3, subscribed: 3, optedOut: 2 });
+    expect(planned.contacts).toEqual(report.contacts);
+    expect(await list('group', 'list')).toMatchObject([
+      { name: 'News', activeSubscribers: 1, totalSubscribers: 3 },
+    ]);
+  });
+
   it('of listmonk as CSV have no lists', async () => {
     const report = await moved('listmonk', 'subscribers.csv');
     expect(report).toMatchObject({ groups: [], contacts: { created: 2, suppressed: 1, subscribed: 0 } });
