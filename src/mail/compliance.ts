@@ -199,7 +199,7 @@ function* findNotDisplayedInSteps(
       }
     },
   };
-  yield* walkHtmlInSteps(html, visitor, new Set(VISIBILITY_ATTRIBUTES));
+  yield* walkHtmlInSteps(html, visitor, VISIBILITY_ATTRIBUTES);
   return REQUIRED.filter((name) => !shown.has(name));
 }
 
@@ -231,6 +231,8 @@ interface ComplianceContent {
   links: readonly string[];
 }
 
+const COMPLIANCE_ATTRIBUTES = new Set(['href', ...VISIBILITY_ATTRIBUTES]);
+
 function readCompliance(htmlContent: string): ComplianceContent {
   const links: string[] = [];
   let text = '';
@@ -246,7 +248,7 @@ function readCompliance(htmlContent: string): ComplianceContent {
       if (visibility.isTextShown()) text += piece;
     },
   };
-  walkHtml(htmlContent, visitor, new Set(['href', ...VISIBILITY_ATTRIBUTES]));
+  walkHtml(htmlContent, visitor, COMPLIANCE_ATTRIBUTES);
   const names = parseTemplate([text, ...links].join('\n')).names;
   return { used: new Set(names.map(placeholderOf)), literal: text.replaceAll(/\{\{[^{}]*\}\}/g, ''), links };
 }

@@ -264,7 +264,7 @@ function* arePlaceholdersInText({ texts, holes }: SharedPart, source: string): W
       if (!isInLink) found += piece.match(PLACEHOLDER)?.length ?? 0;
     },
   };
-  yield* walkHtmlInSteps(source, visitor, new Set(VISIBILITY_ATTRIBUTES));
+  yield* walkHtmlInSteps(source, visitor, VISIBILITY_ATTRIBUTES);
   return found === holes.length;
 }
 

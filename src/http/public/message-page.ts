@@ -22,6 +22,8 @@ export function textPage(subject: string, text: string): string {
   return `<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${escapeHtml(subject)}</title><pre style="white-space:pre-wrap;overflow-wrap:anywhere">${escapeHtml(text)}</pre>`;
 }
 
+const REFERRER_ATTRIBUTES = new Set(['name', 'referrerpolicy']);
+
 /** Without what would send the address of the page to the hosts of images and links. */
 export function* withoutReferrer(source: string): Work<string> {
   const changes: { start: number; end: number }[] = [];
@@ -34,7 +36,7 @@ export function* withoutReferrer(source: string): Work<string> {
         if (span !== undefined) changes.push({ start: tagStart + span.start, end: tagStart + span.end });
       },
     },
-    new Set(['name', 'referrerpolicy']),
+    REFERRER_ATTRIBUTES,
   );
   let out = '';
   let at = 0;

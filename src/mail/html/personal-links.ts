@@ -22,6 +22,8 @@ interface Change {
   text: string;
 }
 
+const LINK_ATTRIBUTES = new Set(['href']);
+
 /**
  * HTML without marks: links to pages of a recipient are removed with their text, or lead nowhere if their end is not clear; all
  * other marks become empty.
@@ -58,7 +60,7 @@ export function* withoutPersonalLinksInSteps(source: string): Work<string> {
         } else if (--link.depth < 0) link.isBalanced = false;
       },
     },
-    new Set(['href']),
+    LINK_ATTRIBUTES,
   );
   if (current !== null) endOfLink(current, null);
   let out = '';

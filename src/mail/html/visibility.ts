@@ -27,7 +27,13 @@ export interface Visibility {
 }
 
 /** The attributes that `open` reads. */
-export const VISIBILITY_ATTRIBUTES: readonly string[] = ['style', 'hidden', 'color', 'bgcolor', 'background'];
+export const VISIBILITY_ATTRIBUTES: ReadonlySet<string> = new Set([
+  'style',
+  'hidden',
+  'color',
+  'bgcolor',
+  'background',
+]);
 
 const REMOVED = 1;
 const INVISIBLE = 2;

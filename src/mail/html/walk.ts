@@ -76,7 +76,10 @@ export const ENDED_BY_THE_NEXT: ReadonlySet<string> = new Set([
   'tr',
 ]);
 
-/** Calls the visitor in document order. `requested`: names of the attributes that it needs, in lower case. */
+/**
+ * Calls the visitor in document order. `requested`: names of the attributes that it needs, in lower case; a constant, because
+ * the tags that were read are kept for each set.
+ */
 export function walkHtml(html: string, visitor: HtmlVisitor, requested?: ReadonlySet<string>): void {
   withoutPause(walkHtmlInSteps(html, visitor, requested));
 }
@@ -95,20 +98,161 @@ const NO_ATTRIBUTES: ReadonlyMap<string, string> = new Map();
 const NO_SPANS: ReadonlyMap<string, Span> = new Map();
 const ignore = () => undefined;
 
+/** A tag as the tokenizer read it. */
+interface Tag {
+  name: string;
+  isEnd: boolean;
+  attributes: ReadonlyMap<string, string>;
+  spans: ReadonlyMap<string, Span>;
+}
+
+/**
+ * Tags that were read, by their source: mail consists of few tags that are repeated, and comparing one takes a tenth of the
+ * time of reading it. What the tokenizer reads from a tag that ends at its first `>` depends on nothing before or after it.
+ */
+type KnownTags = Map<string, Tag>;
+
+/** By the requested attributes. */
+const knownTags = new WeakMap<ReadonlySet<string>, KnownTags>();
+const MAX_KNOWN_TAGS = 1000;
+/** Tags of one HTML that are kept: one with more has few that are repeated. */
+const MAX_NEW_TAGS = 250;
+const MAX_KNOWN_LENGTH = 500;
+
+function knownTagsOf(requested: ReadonlySet<string>): KnownTags {
+  const known = knownTags.get(requested) ?? new Map<string, Tag>();
+  knownTags.set(requested, known);
+  return known;
+}
+
+/** Not a slice of the HTML, which would keep all of it in memory. */
+function remember(known: KnownTags, source: string, tag: Tag): void {
+  if (source.length > MAX_KNOWN_LENGTH) return;
+  if (known.size >= MAX_KNOWN_TAGS) known.clear();
+  known.set(ownCopy(source), {
+    name: ownCopy(tag.name),
+    isEnd: tag.isEnd,
+    attributes: new Map(Array.from(tag.attributes, ([name, value]) => [ownCopy(name), ownCopy(value)])),
+    spans: new Map(Array.from(tag.spans, ([name, span]) => [ownCopy(name), span])),
+  });
+}
+
+function ownCopy(text: string): string {
+  return Buffer.from(text, 'utf16le').toString('utf16le');
+}
+
 /** `walkHtml` in steps. */
 export function* walkHtmlInSteps(
   html: string,
   visitor: HtmlVisitor,
   requested: ReadonlySet<string> = NONE,
 ): Work<void> {
+  const known = knownTagsOf(requested);
   /** The outermost open element of UNRENDERED, '' for none. */
   let unrendered = '';
   let unrenderedDepth = 0;
   /** Text that was read but not yet passed on: tokens are shorter than the runs of text of `<<<<` or `a & b`. */
   let textStart = 0;
   let textEnd = 0;
+
+  const endText = () => {
+    if (textEnd > textStart) visitor.text?.(html.slice(textStart, textEnd), textStart);
+    textStart = textEnd;
+  };
+  const readText = (start: number, end: number) => {
+    if (unrendered !== '') return;
+    if (start !== textEnd) {
+      endText();
+      textStart = start;
+    }
+    textEnd = end;
+    if (end - textStart >= MAX_PIECE && !CONTINUES.test(html.charAt(end - 1))) endText();
+  };
+  const readTag = ({ name, isEnd, attributes, spans }: Tag, start: number) => {
+    endText();
+    if (unrendered === '') {
+      if (isEnd) visitor.close?.(name, start);
+      else {
+        visitor.open?.(name, attributes, spans, start);
+        if (UNRENDERED.has(name)) [unrendered, unrenderedDepth] = [name, 1];
+      }
+    } else if (name === unrendered) {
+      unrenderedDepth += isEnd ? -1 : 1;
+      if (unrenderedDepth === 0) unrendered = '';
+    }
+  };
+  const reader = createTokenReader(html, requested, {
+    text: readText,
+    entity: (codePoint, end) => {
+      endText();
+      if (unrendered === '') visitor.text?.(String.fromCodePoint(codePoint), end);
+    },
+    tag: readTag,
+    comment: (span) => {
+      endText();
+      if (unrendered === '') visitor.comment?.(span);
+    },
+  });
+
+  /** The first ampersand from the last offset on. */
+  let ampersand = -1;
+  let newTags = 0;
+  let yieldAt = CHARACTERS_PER_STEP;
+  for (let at = 0; at < html.length; ) {
+    if (at >= yieldAt) {
+      yield;
+      yieldAt = at + CHARACTERS_PER_STEP;
+    }
+    const tagStart = positionOf(html, '<', at);
+    if (ampersand < at) ampersand = positionOf(html, '&', at);
+    if (ampersand < tagStart || tagStart - at > MAX_PIECE) {
+      at = yield* reader.read(at);
+      continue;
+    }
+    if (tagStart > at) readText(at, tagStart);
+    const source = html.slice(tagStart, positionOf(html, '>', tagStart) + 1);
+    const tag = known.get(source);
+    if (tag === undefined) {
+      at = yield* reader.read(tagStart);
+      const { last } = reader;
+      const isWhole = last !== null && last.start === tagStart && at === tagStart + source.length;
+      if (isWhole && newTags++ < MAX_NEW_TAGS) remember(known, source, last.tag);
+    } else {
+      readTag(tag, tagStart);
+      at = tagStart + source.length;
+    }
+  }
+  reader.end();
+  endText();
+}
+
+/** The first position from `from` on; the length when there is none. */
+function positionOf(html: string, character: string, from: number): number {
+  const at = html.indexOf(character, from);
+  return at === -1 ? html.length : at;
+}
+
+/** Receives the tokens of HTML. Offsets in the HTML. */
+interface TokenHandler {
+  text(start: number, end: number): void;
+  entity(codePoint: number, end: number): void;
+  tag(tag: Tag, start: number): void;
+  comment(span: Span): void;
+}
+
+/** Elements whose content the tokenizer reads to their end tag. */
+const RAW = new Set([...UNRENDERED].filter((name) => name !== 'template'));
+
+/** htmlparser2's tokenizer for HTML of which parts are skipped. */
+function createTokenReader(html: string, requested: ReadonlySet<string>, handler: TokenHandler) {
+  /** Characters that were skipped: offsets of the tokenizer are smaller. */
+  let skipped = 0;
+  let readTo = 0;
+  /** The offset after the last token that the tokenizer has completely read. */
+  let endedAt = 0;
+  let last: { tag: Tag; start: number } | null = null;
   /** The start tag being read. */
-  let tagName = '';
+  let name = '';
   let tagStart = 0;
   let attributes: Map<string, string> | null = null;
   let spans: Map<string, Span> | null = null;
@@ -117,36 +261,35 @@ export function* walkHtmlInSteps(
   let value = '';
   let nameEnd = 0;
 
-  const endText = () => {
-    if (textEnd > textStart) visitor.text?.(html.slice(textStart, textEnd), textStart);
-    textStart = textEnd;
+  const passOn = (tag: Tag, start: number) => {
+    last = { tag, start };
+    handler.tag(tag, start);
   };
-  const endTag = () => {
-    endText();
-    if (unrendered === '') {
-      visitor.open?.(tagName, attributes ?? NO_ATTRIBUTES, spans ?? NO_SPANS, tagStart);
-      if (UNRENDERED.has(tagName)) [unrendered, unrenderedDepth] = [tagName, 1];
-    } else if (tagName === unrendered) {
-      unrenderedDepth++;
-    }
+  const endTag = (end: number) => {
+    if (!RAW.has(name)) endedAt = skipped + end + 1;
+    const tag = { name, isEnd: false, attributes: attributes ?? NO_ATTRIBUTES, spans: spans ?? NO_SPANS };
+    passOn(tag, tagStart);
+  };
+  const endDeclaration = (_: number, end: number) => {
+    endedAt = skipped + end + 1;
   };
   const tokenizer = new Tokenizer(
     {},
     {
       onopentagname: (start, end) => {
-        tagName = html.slice(start, end).toLowerCase();
-        tagStart = start - 1;
+        name = html.slice(skipped + start, skipped + end).toLowerCase();
+        tagStart = skipped + start - 1;
         attributes = spans = null;
       },
       onattribname: (start, end) => {
-        const name = requested.size > 0 ? html.slice(start, end).toLowerCase() : '';
+        const found = requested.size > 0 ? html.slice(skipped + start, skipped + end).toLowerCase() : '';
         // Of duplicates the first counts (HTML Standard §13.2.5.33).
-        attribute = requested.has(name) && attributes?.has(name) !== true ? name : '';
+        attribute = requested.has(found) && attributes?.has(found) !== true ? found : '';
         value = '';
-        nameEnd = end;
+        nameEnd = skipped + end;
       },
       onattribdata: (start, end) => {
-        if (attribute !== '') value += html.slice(start, end);
+        if (attribute !== '') value += html.slice(skipped + start, skipped + end);
       },
       onattribentity: (codePoint) => {
         if (attribute !== '') value += String.fromCodePoint(codePoint);
@@ -157,45 +300,56 @@ export function* walkHtmlInSteps(
         if (quote === QuoteType.NoValue) return;
         BEFORE_VALUE.lastIndex = nameEnd;
         const start = nameEnd + (BEFORE_VALUE.exec(html)?.[0].length ?? 0);
-        const end = quote >= QuoteType.Single ? endIndex - 1 : endIndex;
+        const end = skipped + (quote >= QuoteType.Single ? endIndex - 1 : endIndex);
         (spans ??= new Map()).set(attribute, { start: start - tagStart, end: end - tagStart });
       },
       onopentagend: endTag,
       onselfclosingtag: endTag,
       onclosetag: (start, end) => {
-        endText();
-        const name = html.slice(start, end).toLowerCase();
-        if (unrendered === '') visitor.close?.(name, start - 2);
-        else if (name === unrendered && --unrenderedDepth === 0) unrendered = '';
+        const closed = html.slice(skipped + start, skipped + end).toLowerCase();
+        // Whatever follows the name, the first `>` ends the tag (HTML Standard §13.2.5.8).
+        endedAt = positionOf(html, '>', skipped + end) + 1;
+        const tag = { name: closed, isEnd: true, attributes: NO_ATTRIBUTES, spans: NO_SPANS };
+        passOn(tag, skipped + start - 2);
       },
       ontext: (start, end) => {
         // At the end of the HTML an unfinished tag is reported as text from -1. It is not text (HTML Standard §13.2.5.6).
-        if (start < 0 || unrendered !== '') return;
-        if (start !== textEnd) {
-          endText();
-          textStart = start;
-        }
-        textEnd = end;
-        if (end - textStart >= MAX_PIECE && !CONTINUES.test(html.charAt(end - 1))) endText();
+        if (start >= 0) handler.text(skipped + start, skipped + end);
       },
-      ontextentity: (codePoint, end) => {
-        endText();
-        if (unrendered === '') visitor.text?.(String.fromCodePoint(codePoint), end);
-      },
+      ontextentity: (codePoint, end) => handler.entity(codePoint, skipped + end),
       oncomment: (start, end, endOffset) => {
-        endText();
-        if (unrendered === '') visitor.comment?.({ start, end: end - endOffset });
+        endedAt = skipped + end + 1;
+        handler.comment({ start: skipped + start, end: skipped + end - endOffset });
       },
-      oncdata: ignore,
-      ondeclaration: ignore,
+      oncdata: endDeclaration,
+      ondeclaration: endDeclaration,
       onprocessinginstruction: ignore,
       onend: ignore,
     },
   );
-  for (let at = 0; at < html.length; at += CHARACTERS_PER_STEP) {
-    tokenizer.write(html.slice(at, at + CHARACTERS_PER_STEP));
-    yield;
-  }
-  tokenizer.end();
-  endText();
+
+  return {
+    /** The tag that was read last; null: the tokenizer has not read to its end, or not only that. */
+    get last() {
+      return endedAt === readTo ? last : null;
+    },
+    /** Reads from `at` to the end of a tag, comment or declaration, outside of raw elements; returns the offset after it. */
+    *read(at: number): Work<number> {
+      skipped += at - readTo;
+      readTo = at;
+      // Longer pieces each time: a style sheet may be full of `>`.
+      for (let least = 1; ; least = Math.min(2 * least, CHARACTERS_PER_STEP)) {
+        const end = Math.min(positionOf(html, '>', readTo + least - 1) + 1, html.length);
+        for (; readTo < end; readTo = Math.min(readTo + CHARACTERS_PER_STEP, end)) {
+          tokenizer.write(html.slice(readTo, Math.min(readTo + CHARACTERS_PER_STEP, end)));
+          if (end - readTo > CHARACTERS_PER_STEP) yield;
+        }
+        if (endedAt === readTo || readTo === html.length) return readTo;
+        if (least === CHARACTERS_PER_STEP) yield;
+      }
+    },
+    end: () => {
+      tokenizer.end();
+    },
+  };
 }

@@ -6,7 +6,7 @@ import { walkHtml } from '../../../src/mail/html/walk.ts';
  * The calls that a visitor receives; pieces of a run of text are joined. Of the run of `x` before the HTML one is left, and
  * offsets are counted from its end.
  */
-function callsFor(before: number, html: string): unknown[] {
+function callsFor(before: number, html: string, requested: ReadonlySet<string> = REQUESTED): unknown[] {
   const calls: unknown[] = [];
   let text = '';
   const add = (...call: unknown[]) => {
@@ -24,7 +24,7 @@ function callsFor(before: number, html: string): unknown[] {
         text += piece;
       },
     },
-    REQUESTED,
+    requested,
   );
   add('end');
   return calls;
@@ -46,6 +46,9 @@ const PARTS = [
   '<br/>',
   '<br / title="t">',
   '<td style="a:b" hidden>',
+  '<td style="a>b">',
+  '<td style="',
+  '<td style=a"b>',
   '<x-y:z href="&notit;&lt">',
   '<1>',
   '</a>',
@@ -115,6 +118,37 @@ const SOURCES = fc.oneof(
   fc.array(fc.constantFrom(...PARTS), { maxLength: 12 }).map((parts) => parts.join('')),
   fc.array(fc.constantFrom(...CHARACTERS), { maxLength: 40 }).map((characters) => characters.join('')),
 );
+
+describe('HTML whose tags were read before', () => {
+  it('results in the same calls as HTML that is read for the first time', () => {
+    fc.assert(
+      fc.property(SOURCES, (source) => {
+        // What was read is known by the set of the attributes.
+        expect(callsFor(0, source)).toEqual(callsFor(0, source, new Set(REQUESTED)));
+      }),
+      { numRuns: 3_000 },
+    );
+  });
+
+  it('passes the attributes that each caller requests', () => {
+    const html = '<a href="x" title="y"><a href="x" title="y">';
+    const opened = (requested: ReadonlySet<string>) =>
+      callsFor(0, html, requested).filter((call) => call !== '');
+    const [href, title] = [new Set(['href']), new Set(['title'])];
+    for (let n = 0; n < 2; n++) {
+      expect(opened(href)).toEqual([
+        ['open', 'a', 0, [['href', 'x']], [['href', { start: 9, end: 10 }]]],
+        ['open', 'a', 22, [['href', 'x']], [['href', { start: 9, end: 10 }]]],
+        ['end'],
+      ]);
+      expect(opened(title)).toEqual([
+        ['open', 'a', 0, [['title', 'y']], [['title', { start: 19, end: 20 }]]],
+        ['open', 'a', 22, [['title', 'y']], [['title', { start: 19, end: 20 }]]],
+        ['end'],
+      ]);
+    }
+  });
+});
 
 describe('HTML that is walked in steps', () => {
   it('results in the same calls wherever a step ends', () => {
