@@ -5,6 +5,7 @@ import { join, relative } from 'node:path';
 import { compressed, copy, normalize, type Parts, write } from './contents.ts';
 import { OLDEST_LIBC } from './native.ts';
 import type { Processor } from './runtime.ts';
+import { systemdUnits } from './unit.ts';
 
 /** deb-control(5) architectures. */
 const ARCHITECTURES: Record<Processor, string> = { x64: 'amd64', arm64: 'arm64' };
@@ -31,11 +32,8 @@ export function buildDeb(
   // deb-version(7): a pre-release is older than the release.
   const version = parts.version.replace('-', '~');
   cpSync(prefix, join(work, 'usr'), { recursive: true });
-  copy(
-    join(root, 'systemd/postrider.service'),
-    join(work, 'usr/lib/systemd/system/postrider.service'),
-    0o644,
-  );
+  for (const [name, text] of Object.entries(systemdUnits(root)))
+    write(join(work, 'usr/lib/systemd/system', name), text);
   copy(join(root, 'systemd/postrider.sysusers.conf'), join(work, 'usr/lib/sysusers.d/postrider.conf'), 0o644);
   mkdirSync(join(work, 'etc/postrider'), { recursive: true });
   const changelog = debianChangelog({ version, maintainer, epoch });

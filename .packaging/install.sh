@@ -25,7 +25,8 @@ if [ "$(id -u)" != 0 ]; then
   exit 1
 fi
 here=$(dirname -- "$(readlink -f -- "$0")")
-unit=/etc/systemd/system/postrider.service
+units=/etc/systemd/system
+unit_files='postrider.service postrider@.service system-postrider.slice'
 has_systemd() { [ -d /run/systemd/system ]; }
 
 files='share/man/man1/postrider.1.gz
@@ -35,12 +36,26 @@ share/zsh/vendor-completions/_postrider
 share/fish/vendor_completions.d/postrider.fish'
 
 if [ "$action" = remove ]; then
-  if has_systemd; then systemctl disable --now postrider.service || true; fi
-  rm -rf "$prefix/lib/postrider" "$prefix/share/doc/postrider" "$prefix/bin/postrider" "$unit"
+  if has_systemd; then
+    systemctl stop 'postrider@*.service' || true
+    systemctl disable --now postrider.service || true
+  fi
+  rm -rf "$prefix/lib/postrider" "$prefix/share/doc/postrider" "$prefix/bin/postrider"
+  for file in $unit_files; do rm -f "$units/$file"; done
   for file in $files; do rm -f "$prefix/$file"; done
   if has_systemd; then systemctl daemon-reload; fi
   if [ "$purge" = yes ]; then
-    rm -rf /etc/postrider /var/lib/postrider "$unit.d"
+    for directory in /etc/postrider-*; do
+      name=${directory#/etc/}
+      # Each instance has a user of its name; the directory belongs to someone else without one.
+      id -u "$name" >/dev/null 2>&1 || continue
+      unit=postrider@${name#postrider-}.service
+      rm -rf "$directory" "/var/lib/$name" "$units/$unit.d" "$units/multi-user.target.wants/$unit"
+      userdel "$name"
+      if getent group "$name" >/dev/null; then groupdel "$name"; fi
+    done
+    rm -rf "$units/postrider@.service.d" "$units/system-postrider.slice.d"
+    rm -rf /etc/postrider /var/lib/postrider "$units/postrider.service.d"
     if id -u postrider >/dev/null 2>&1; then userdel postrider; fi
     if getent group postrider >/dev/null; then groupdel postrider; fi
   fi
@@ -66,13 +81,15 @@ cp -R "$here/share/doc/postrider" "$prefix/share/doc/postrider"
 install -m 0755 "$here/bin/postrider" "$prefix/bin/postrider"
 for file in $files; do install -D -m 0644 "$here/$file" "$prefix/$file"; done
 
-install -d /etc/systemd/system
-sed "s|/usr/bin/postrider|$prefix/bin/postrider|" "$here/systemd/postrider.service" >"$unit"
-chmod 0644 "$unit"
+install -d "$units"
+for file in $unit_files; do
+  sed "s|/usr/bin/postrider|$prefix/bin/postrider|" "$here/systemd/$file" >"$units/$file"
+  chmod 0644 "$units/$file"
+done
 if has_systemd; then
   systemctl daemon-reload
   systemctl enable postrider.service
-  systemctl try-restart postrider.service
+  systemctl try-restart postrider.service 'postrider@*.service'
 fi
 if [ ! -e /etc/postrider/postrider.toml ]; then
   echo 'postrider: not configured yet. Set it up with: postrider init'

@@ -17,11 +17,11 @@ export function programPage(program: CommandHelp, { version, date }: PageOptions
     section('NAME'),
     'postrider \\- self\\-hosted mail platform',
     section('SYNOPSIS'),
-    paragraph(`postrider [--config FILE] COMMAND [OPTIONS] [ARGUMENTS]`),
+    paragraph(`postrider [--config FILE | --instance NAME] COMMAND [OPTIONS] [ARGUMENTS]`),
     section('DESCRIPTION'),
     paragraph(program.description),
     paragraph(
-      'The daemon ("postrider serve") accepts messages over HTTP and SMTP, signs them and delivers them to the mail servers of the recipients. The other commands work on the same database, also while the daemon runs; only "migrate", "contacts compact", "restore" of a backup and "restore hold" require that it is stopped. The installed program, when it is called by root, runs as the user postrider.',
+      'The daemon ("postrider serve") accepts messages over HTTP and SMTP, signs them and delivers them to the mail servers of the recipients. The other commands work on the same database, also while the daemon runs; only "migrate", "contacts compact", "restore" of a backup and "restore hold" require that it is stopped. The installed program, when it is called by root, runs as the user postrider, for an instance as postrider-NAME.',
     ),
     section('OPTIONS'),
     ...program.options.map(({ term, description }) => entry(term, description)),
@@ -69,6 +69,10 @@ const ENVIRONMENT = [
 const FILES = [
   ['/etc/postrider/postrider.toml', 'Configuration; see postrider.toml(5).'],
   ['/var/lib/postrider', 'Database and master key (data.dir in the configuration of the package).'],
+  [
+    '/etc/postrider-NAME, /var/lib/postrider-NAME',
+    'The same for one of several daemons: postrider@NAME.service.',
+  ],
   ['/etc/credstore/postrider.master-key', 'Optional: the master key as a credential of the service.'],
 ] as const;
 

@@ -4,10 +4,11 @@ import { basename, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { programVersion } from '../src/config/version.ts';
-import { copy, normalize, type Parts, writePrefix } from './contents.ts';
+import { copy, normalize, type Parts, write, writePrefix } from './contents.ts';
 import { buildDeb, maintainerOf } from './deb.ts';
 import { buildNativeModule } from './native.ts';
 import { fetchRuntime, PACKAGED, type Processor } from './runtime.ts';
+import { systemdUnits } from './unit.ts';
 
 /*
  * `npm run package -- [--arch arm64] [--maintainer "Name <address>"] [--fast] [--out DIR]`: builds the Debian package and
@@ -59,7 +60,8 @@ function buildTarball(parts: Parts, prefix: string): string {
   const name = `postrider-${parts.version}-linux-${processor}`;
   const dir = join(work, name);
   cpSync(prefix, dir, { recursive: true });
-  for (const file of ['systemd/postrider.service', 'systemd/postrider.sysusers.conf', 'README.md', 'LICENSE'])
+  for (const [unit, text] of Object.entries(systemdUnits(root))) write(join(dir, 'systemd', unit), text);
+  for (const file of ['systemd/postrider.sysusers.conf', 'README.md', 'LICENSE'])
     copy(join(root, file), join(dir, file), 0o644);
   copy(join(root, '.packaging/install.sh'), join(dir, 'install.sh'), 0o755);
   normalize(dir, parts.epoch);

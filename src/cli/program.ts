@@ -1,4 +1,5 @@
-import { Command } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { installationOf, isInstanceName } from '../config/installations.ts';
 import { type CliContext, createContext, formatError, USAGE } from './context.ts';
 import { HELP } from './help.ts';
 
@@ -97,15 +98,25 @@ export async function buildProgram(
       '--config <file>',
       'configuration file (default: $POSTRIDER_CONFIG, else ./config/postrider.toml, else /etc/postrider/postrider.toml)',
     )
+    .addOption(
+      new Option(
+        '--instance <name>',
+        'one of several daemons on this machine: /etc/postrider-<name>/postrider.toml',
+      )
+        .argParser(instanceName)
+        .conflicts('config'),
+    )
     .showSuggestionAfterError()
     .commandsGroup('Help:')
     .helpCommand('help [command]')
     .exitOverride();
   const json = args.includes('--json');
   writeErrors(program, json);
-  const configFile = () => program.opts<{ config?: string }>().config;
-  // The first argument that is a command and not the value of --config; later arguments may be names.
-  const called = args.find((arg, at) => Object.hasOwn(COMMANDS, arg) && args[at - 1] !== '--config');
+  const configFile = () => namedConfig(program);
+  // The first argument that is a command and not the value of an option of the program; later arguments may be names.
+  const called = args.find(
+    (arg, at) => Object.hasOwn(COMMANDS, arg) && !['--config', '--instance'].includes(args[at - 1] ?? ''),
+  );
   const names = isVersion(args)
     ? []
     : called === undefined || args[0] === 'help'
@@ -119,6 +130,20 @@ export async function buildProgram(
     }
   }
   return program;
+}
+
+/** The configuration file that the options of the parsed program name; undefined: none. */
+export function namedConfig(program: Command): string | undefined {
+  const { config, instance } = program.opts<{ config?: string; instance?: string }>();
+  return instance === undefined ? config : installationOf(instance).configFile;
+}
+
+function instanceName(text: string): string {
+  if (!isInstanceName(text))
+    throw new InvalidArgumentError(
+      'Must be a name of 1 to 20 lowercase letters, digits and hyphens that begins with a letter',
+    );
+  return text;
 }
 
 /** The version is printed without any command. */

@@ -6,7 +6,7 @@ import { OperatorFault } from '../core/operator-fault.ts';
 import { DATABASE_FILE } from '../store/database/database.ts';
 import { Superseded, usingFault } from '../store/database/failure.ts';
 import { type CliContext, createContext, FAILED, formatError, SUPERSEDED, USAGE } from './context.ts';
-import { buildProgram } from './program.ts';
+import { buildProgram, namedConfig } from './program.ts';
 
 /** Runs the command that `args` calls; reports errors and sets the exit status. */
 export async function runProgram(args: string[]): Promise<void> {
@@ -23,7 +23,7 @@ export async function runProgram(args: string[]): Promise<void> {
 
   try {
     const program = await buildProgram(context, programVersion(), args);
-    configFile = () => program.opts<{ config?: string }>().config;
+    configFile = () => namedConfig(program);
     if (args.length === 0) program.outputHelp();
     else await program.parseAsync(args, { from: 'user' });
   } catch (error) {

@@ -117,8 +117,9 @@ export function listenerConflicts(config: Config): ConfigIssue[] {
   return sameListeners(config).filter(({ key }) => key !== CONSOLE);
 }
 
-function sameListeners({ api, public: pages, console: webConsole, mx, submission }: Config): ConfigIssue[] {
-  const listeners = [
+/** The TCP listeners by setting; their values may be "off". */
+export function listenersOf({ api, public: pages, console: webConsole, mx, submission }: Config) {
+  return [
     ['api.listen', api.listen],
     ['public.listen', pages.listen],
     ['public.tls.listen', pages.tls.listen],
@@ -126,6 +127,10 @@ function sameListeners({ api, public: pages, console: webConsole, mx, submission
     ['submission.listen', submission.listen],
     [CONSOLE, webConsole.listen],
   ] as const;
+}
+
+function sameListeners(config: Config): ConfigIssue[] {
+  const listeners = listenersOf(config);
   return listeners.flatMap(([key, listen], index) => {
     const other = listeners.slice(0, index).find(([, earlier]) => isSameListener(earlier, listen));
     return other === undefined
@@ -143,7 +148,8 @@ function isPublicListener(listen: string): boolean {
   return !NOT_PUBLIC.has(ipaddr.process(host).range());
 }
 
-function isSameListener(one: string, other: string): boolean {
+/** Whether only one of two listeners can be bound: their ports are the same, and their addresses overlap. */
+export function isSameListener(one: string, other: string): boolean {
   const [a, b] = [parseListen(one), parseListen(other)];
   if (a === null || b === null || a.port !== b.port || a.port === 0) return false;
   return a.host === b.host || isAnyAddress(a) || isAnyAddress(b);

@@ -126,7 +126,7 @@ export async function startHttp(base: DaemonBase, parts: HttpParts) {
         metrics: firstValues(await registry.metrics()),
       },
     }),
-    machine: thisMachine,
+    machine: thisMachine(config.file),
   });
   const publicUrl = publicPages.url();
   const linkChecks = createLinkChecks({

@@ -1,4 +1,5 @@
 import { networkInterfaces } from 'node:os';
+import { unitOf } from '../config/installations.ts';
 import { normalizeAddress } from '../dns/address-kinds.ts';
 import type { Machine } from './context.ts';
 
@@ -7,8 +8,8 @@ const MX_PORT = 25;
 /** RFC 1035 §4.2. */
 const DNS_PORT = 53;
 
-/** The machine that runs this process. */
-export const thisMachine: Machine = {
+/** The machine that runs this process, for the daemon of a configuration file. */
+export const thisMachine = (configFile: string | null): Machine => ({
   nodeVersion: process.versions.node,
   uid: process.geteuid?.() ?? null,
   addresses: () =>
@@ -17,5 +18,5 @@ export const thisMachine: Machine = {
       .map(({ address }) => normalizeAddress(address)),
   mxPort: MX_PORT,
   dnsPort: DNS_PORT,
-  serviceKeyFile: '/run/credentials/postrider.service/master.key',
-};
+  serviceKeyFile: `/run/credentials/${unitOf(configFile)}.service/master.key`,
+});

@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import PQueue from 'p-queue';
+import { adviceFor } from '../config/installations.ts';
 import { SECOND } from '../core/clock.ts';
 import { abortAfter, unlessAborted } from '../core/concurrency/abort.ts';
 import { normalizeAddress } from '../dns/address-kinds.ts';
@@ -67,7 +68,10 @@ async function findingsOf(check: Check, shared: DoctorContext, signal: AbortSign
   const limit = abortAfter(timeoutMs, ended.signal);
   // Every connection in progress adds a listener: that is not a leak.
   setMaxListeners(0, limit);
-  const withId = (result: Result): Finding => printable({ check: check.id, ...result });
+  const withId = (result: Result): Finding => {
+    const fix = result.fix === undefined ? {} : { fix: adviceFor(result.fix, shared.config.file) };
+    return printable({ check: check.id, ...result, ...fix });
+  };
   try {
     const missing = await missingPart(check, shared);
     if (missing !== null) return [withId(unknown(check.title, missing))];

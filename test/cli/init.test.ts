@@ -3,9 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { configToml } from '../../src/cli/init/config-file.ts';
-import { everyAddress, findUser } from '../../src/cli/init/detect.ts';
+import { everyAddress } from '../../src/cli/init/detect.ts';
 import type { InitPlan, TlsChoice } from '../../src/cli/init/plan.ts';
 import { silentPrompt } from '../../src/cli/init/prompt.ts';
+import { findUser } from '../../src/cli/init/service-user.ts';
 import { loadConfig } from '../../src/config/load.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'postrider-init-'));
@@ -19,7 +20,9 @@ function planWith(changes: Partial<InitPlan>): InitPlan {
     publicListen: '127.0.0.1:8081',
     mxListen: '0.0.0.0:25',
     submissionListen: 'off',
+    consoleListen: null,
     publicAddress: null,
+    sourceAddress: null,
     tls: { kind: 'none' },
     account: null,
     domain: null,
@@ -51,6 +54,23 @@ describe('the configuration file', () => {
       submission: { listen: '0.0.0.0:587' },
       delivery: { egress: [{ name: 'main', publicAddress: '192.0.2.7' }] },
     });
+  });
+
+  it('listens and sends at the source address of one of several daemons', () => {
+    const plan = planWith({
+      tls: { kind: 'acme', email: null },
+      publicListen: '192.0.2.7:80',
+      consoleListen: '127.0.0.1:8085',
+      publicAddress: '198.51.100.7',
+      sourceAddress: '192.0.2.7',
+    });
+    expect(load(plan)).toMatchObject({
+      public: { tls: { listen: '192.0.2.7:443' } },
+      console: { listen: '127.0.0.1:8085' },
+      delivery: { egress: [{ address: '192.0.2.7', publicAddress: '198.51.100.7' }] },
+    });
+    const [entry] = load({ ...plan, publicAddress: '192.0.2.7' }).delivery.egress;
+    expect([entry?.address, entry?.publicAddress]).toEqual(['192.0.2.7', undefined]);
   });
 
   it.each([

@@ -47,6 +47,19 @@ it('creates no data directory for an import of a file that does not exist', asyn
   expect(existsSync(join(wrong, 'data'))).toBe(false);
 });
 
+it.each([
+  [['--instance', '../a'], '../a'],
+  [['--instance', 'shop', '--config', 'postrider.toml'], 'cannot be used with'],
+])('refuses %j', async (options, message) => {
+  const { status, err } = await runProgram([...options, 'account', 'list'], {}, temporary());
+  expect([status, err]).toEqual([USAGE, expect.stringContaining(message)]);
+});
+
+it('reads the configuration of an instance, also in front of a command of its name', async () => {
+  const { status, err } = await runProgram(['--instance', 'queue', 'account', 'list'], {}, temporary());
+  expect([status, err]).toEqual([FAILED, expect.stringContaining('/etc/postrider-queue/postrider.toml')]);
+});
+
 it('uses the file in the working directory', async () => {
   const checkout = temporary();
   mkdirSync(join(checkout, 'config'));

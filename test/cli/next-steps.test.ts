@@ -42,6 +42,12 @@ describe('the next commands after init', () => {
     expect(send).toContain('"from":"hello@shop.example"');
   });
 
+  it('name the instance, whose unit is not enabled yet', () => {
+    const [start, verify] = commandsAfter({ configFile: '/etc/postrider-shop/postrider.toml' });
+    expect(start).toBe('systemctl enable --now postrider@shop');
+    expect(verify).toBe('postrider --instance shop domain verify shop.example');
+  });
+
   it.each([
     ['0.0.0.0:9', '127.0.0.1:9'],
     ['[::]:9', '127.0.0.1:9'],

@@ -39,7 +39,7 @@ async function startDeps(): Promise<DoctorParts> {
     resolver,
     database: { kind: 'closed', finding: unknown('database', 'Not open.') },
     daemon: () => Promise.resolve({ kind: 'stopped' }),
-    machine: thisMachine,
+    machine: thisMachine(null),
   };
 }
 

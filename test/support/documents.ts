@@ -40,5 +40,6 @@ export const DOCUMENTS = {
     'docs/upgrade.md',
   ],
   'test/e2e/scaling.long.test.ts': ['docs/scaling.md', 'docs/reference/load-balancers.md'],
+  'test/e2e/instances.long.test.ts': ['docs/reference/several-daemons.md'],
   'test/e2e/install.long.test.ts': ['docs/install.md'],
 } as const;

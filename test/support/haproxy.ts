@@ -7,7 +7,7 @@ import { eventually } from './eventually.ts';
 import { findProgram } from './required-programs.ts';
 
 /**
- * A real HAProxy (package haproxy) with the configuration of docs/scaling.md.
+ * A real HAProxy (package haproxy) with a configuration of the documents.
  *
  *     const proxy = await startHaproxy({ configuration, replace: [['10.0.0.1:8080', '127.0.0.1:4711']] });
  *     await proxy.setMap('accounts', 'acct_one', 'mx2');
@@ -27,7 +27,7 @@ export interface HaproxyOptions {
   /** Addresses of the configuration and their replacements; each must occur in it. */
   replace: readonly (readonly [from: string, to: string])[];
   /** Contents of the files of the maps. */
-  maps?: Partial<Record<'accounts' | 'links', string>>;
+  maps?: Record<string, string>;
   /** Whether the frontends answer. */
   isReady(): Promise<boolean>;
 }
@@ -48,7 +48,7 @@ export async function startHaproxy({
   }
   const file = join(dir, 'haproxy.cfg');
   await writeFile(file, text.replaceAll(/\/(?:etc|run)\/haproxy\//g, `${dir}/`));
-  for (const map of ['accounts', 'links'] as const) await writeFile(join(dir, `${map}.map`), maps[map] ?? '');
+  for (const [name, content] of Object.entries(maps)) await writeFile(join(dir, `${name}.map`), content);
   const child: Child = startChild(program, ['-db', '-f', file], { cwd: dir });
   const command = (line: string) =>
     new Promise<string>((resolve, reject) => {

@@ -1,17 +1,31 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { systemdUnits } from '../../.packaging/unit.ts';
 
-const UNIT = new URL('../../systemd/postrider.service', import.meta.url).pathname;
+const UNITS = systemdUnits(new URL('../..', import.meta.url).pathname);
 
-/** What `systemd-analyze verify` reports about the unit of the package with a drop-in; '' when it is valid. */
-export async function verifyUnit(dropIn = ''): Promise<string> {
+/** The text of a unit of the package. */
+export function unitText(name: string): string {
+  const text = UNITS[name];
+  if (text === undefined) throw new Error(`the package has no unit ${name}`);
+  return text;
+}
+
+/**
+ * What `systemd-analyze verify` reports about a unit of the package with a drop-in; '' when it is valid. `as`: the name of an
+ * instance of a template.
+ */
+export async function verifyUnit(
+  dropIn = '',
+  { unit = 'postrider.service', as = unit }: { unit?: string; as?: string } = {},
+): Promise<string> {
   const dir = mkdtempSync(join(tmpdir(), 'postrider-unit-'));
   try {
-    const file = join(dir, 'postrider.service');
+    const file = join(dir, as);
     // The package is not installed where the tests run.
-    writeFileSync(file, readFileSync(UNIT, 'utf8').replaceAll('/usr/bin/postrider', '/bin/true'));
+    writeFileSync(file, unitText(unit).replaceAll('/usr/bin/postrider', '/bin/true'));
     mkdirSync(`${file}.d`);
     writeFileSync(join(`${file}.d`, 'override.conf'), dropIn);
     const output = await new Promise<string>((resolve) => {

@@ -42,7 +42,7 @@ export async function examine(context: CliContext, options: DoctorCommandOptions
           { listen: config.api.listen, metricsKey: config.api.metricsKey, dataDir: config.data.dir },
           signal,
         ),
-      machine: thisMachine,
+      machine: thisMachine(config.file),
     };
     const integrityMs = options.integrityTimeout * SECOND;
     const findings = await runChecks(

@@ -1,5 +1,6 @@
 import { dirname, isAbsolute, relative, resolve } from 'node:path';
 import { stringify } from 'smol-toml';
+import { formatListen } from '../../config/setting-types.ts';
 import type { InitPlan } from './plan.ts';
 
 /** The configuration file with the chosen settings. `file`: its absolute path. */
@@ -26,7 +27,7 @@ export function configToml(plan: InitPlan, file: string): string {
   if (tls.kind === 'acme') {
     lines.push(
       "[public.tls]  # certificates of Let's Encrypt",
-      `listen = "${plan.publicListen.startsWith('[') ? '[::]' : '0.0.0.0'}:443"`,
+      `listen = ${text(formatListen({ host: tlsHost(plan), port: 443 }))}`,
     );
     lines.push('agreeToTerms = true  # https://letsencrypt.org/repository/');
     if (tls.email !== null) lines.push(`email = ${text(tls.email)}`);
@@ -64,14 +65,27 @@ export function configToml(plan: InitPlan, file: string): string {
       `allowPrivateNetworks = ${plan.privateWebhooks}`,
       '',
     );
-  if (plan.publicAddress !== null)
+  if (plan.consoleListen !== null) lines.push('[console]', `listen = ${text(plan.consoleListen)}`, '');
+  const { sourceAddress, publicAddress } = plan;
+  const addresses = [
+    ...(sourceAddress === null ? [] : [`address = ${text(sourceAddress)}`]),
+    ...(publicAddress === null || publicAddress === sourceAddress
+      ? []
+      : [`publicAddress = ${text(publicAddress)}`]),
+  ];
+  if (addresses.length > 0)
     lines.push(
       '[delivery]',
-      '# The address that receivers see; "address" also selects the source address.',
-      `egress = [{ name = "main", publicAddress = ${text(plan.publicAddress)} }]`,
+      '# "publicAddress" is the address that receivers see; "address" selects the source address.',
+      `egress = [{ name = "main", ${addresses.join(', ')} }]`,
       '',
     );
   return `${lines.join('\n').trimEnd()}\n`;
+}
+
+/** Where the pages have TLS: at the source address, else at every address. */
+function tlsHost({ sourceAddress, publicListen }: InitPlan): string {
+  return sourceAddress ?? (publicListen.startsWith('[') ? '::' : '0.0.0.0');
 }
 
 /** Without TLS an http URL: a proxy or a redirection forwards port 80 to the listener. */

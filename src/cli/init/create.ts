@@ -27,8 +27,8 @@ import { type CliContext, createContext } from '../context.ts';
 import { openDomains } from '../domains/open-domains.ts';
 import { programName, quoted } from '../program-name.ts';
 import { configToml } from './config-file.ts';
-import type { ServiceUser } from './detect.ts';
 import type { InitPlan } from './plan.ts';
+import type { ServiceUser } from './service-user.ts';
 
 /** What `init` created. */
 export interface Created {
@@ -119,10 +119,17 @@ export async function createInstallation(plan: InitPlan, options: InstallationOp
     });
   };
   try {
-    createDir(dirname(configFile), 0o755);
+    const configDir = dirname(configFile);
+    const isNew = !existsSync(configDir);
+    createDir(configDir, 0o755);
+    if (isNew && owner !== null) {
+      // As the package creates it for the only daemon.
+      chownSync(configDir, 0, owner.gid);
+      chmodSync(configDir, 0o750);
+    }
     createDir(dataDir, 0o700);
     undo.push(() => clear(dataDir));
-    const draft = join(dirname(configFile), `.${basename(configFile)}.${process.pid}`);
+    const draft = join(configDir, `.${basename(configFile)}.${process.pid}`);
     undo.push(() => rmSync(draft, { force: true }));
     writeConfig(draft, configToml(plan, configFile), owner);
     const context = createContext(() => draft);
@@ -138,7 +145,7 @@ export async function createInstallation(plan: InitPlan, options: InstallationOp
     linkSync(draft, configFile);
     undo.length = 0;
     rmSync(draft);
-    syncDir(dirname(configFile));
+    syncDir(configDir);
     const hasFooter = typeof plan.account?.company === 'string' && plan.account.address !== null;
     return { configFile, dataDir, apiListen: plan.apiListen, mxListen: plan.mxListen, hasFooter, ...content };
   } catch (error) {

@@ -1,6 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { networkInterfaces, hostname as systemHostname } from 'node:os';
+import { formatListen } from '../../config/setting-types.ts';
+import { isSameListener } from '../../config/warnings.ts';
 import { errorCode } from '../../core/errors.ts';
 import { addressKind } from '../../dns/address-kinds.ts';
 import { addressesOf, type DnsView } from '../../dns/dns-view.ts';
@@ -68,8 +69,17 @@ export async function everyAddress(
 /** free: a listener can be bound; used: another program uses the port; denied: this user may not bind it. */
 export type PortState = 'free' | 'used' | 'denied';
 
-/** Binds the port briefly. Other errors, such as for an address that this machine does not have, count as used. */
-export function portState(host: string, port: number): Promise<PortState> {
+/**
+ * Binds the port briefly. Other errors, such as for an address that this machine does not have, count as used, and so do the
+ * listeners of `taken`, whose daemons need not run.
+ */
+export async function portState(
+  host: string,
+  port: number,
+  taken: readonly string[] = [],
+): Promise<PortState> {
+  const listen = formatListen({ host, port });
+  if (taken.some((other) => isSameListener(other, listen))) return 'used';
   return new Promise((resolve) => {
     const server = createServer();
     server.once('error', (error) => resolve(errorCode(error) === 'EACCES' ? 'denied' : 'used'));
@@ -77,38 +87,11 @@ export function portState(host: string, port: number): Promise<PortState> {
   });
 }
 
-const MAX_TRIED_PORTS = 20;
+const MAX_TRIED_PORTS = 200;
 
 /** The first free port of the MAX_TRIED_PORTS from `first` on; `first` when none is free. */
-export async function freePortFrom(
-  host: string,
-  first: number,
-  taken: readonly number[] = [],
-): Promise<number> {
+export async function freePortFrom(host: string, first: number, taken: readonly string[]): Promise<number> {
   for (let port = first; port < first + MAX_TRIED_PORTS; port++)
-    if (!taken.includes(port) && (await portState(host, port)) === 'free') return port;
+    if ((await portState(host, port, taken)) === 'free') return port;
   return first;
-}
-
-/** Ids of the user and the group that the package runs the daemon as. */
-export interface ServiceUser {
-  uid: number;
-  gid: number;
-}
-
-/** Null when there is no such user. */
-export function findUser(name: string, passwd = '/etc/passwd'): ServiceUser | null {
-  let text: string;
-  try {
-    text = readFileSync(passwd, 'utf8');
-  } catch {
-    // Other sources of users are irrelevant: the package creates a local user.
-    return null;
-  }
-  const fields = text
-    .split('\n')
-    .map((line) => line.split(':'))
-    .find(([user]) => user === name);
-  const [uid, gid] = [Number(fields?.[2]), Number(fields?.[3])];
-  return Number.isInteger(uid) && Number.isInteger(gid) && uid > 0 ? { uid, gid } : null;
 }

@@ -1,9 +1,12 @@
-import { existsSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { existsSync, readdirSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
+import { installationAt } from '../../config/installations.ts';
 import { CONFIG_FILES, loadConfig } from '../../config/load.ts';
+import { listenersOf } from '../../config/warnings.ts';
 import { monotonicClock, SECOND } from '../../core/clock.ts';
 import { abortAfter } from '../../core/concurrency/abort.ts';
+import { OperatorFault } from '../../core/operator-fault.ts';
 import { systemRandom } from '../../core/random.ts';
 import { createDnsView } from '../../dns/dns-view.ts';
 import { createResolver } from '../../dns/resolver.ts';
@@ -19,10 +22,11 @@ import {
 } from '../domains/record-output.ts';
 import { programName } from '../program-name.ts';
 import { type Created, createInstallation, refuseExisting } from './create.ts';
-import { detectHost, findUser, type ServiceUser } from './detect.ts';
+import { detectHost } from './detect.ts';
 import { mxNote, nextSteps } from './next-steps.ts';
 import { type InitOptions, InvalidOption, initOptions, planInit } from './plan.ts';
 import { Interrupted, silentPrompt, terminalPrompt } from './prompt.ts';
+import { isPackaged, userOf } from './service-user.ts';
 
 /** Runs another command with a configuration file; resolves with false when this version does not have it. */
 export type RunCommand = (name: string, file: string) => Promise<boolean>;
@@ -53,12 +57,15 @@ export function initCommand(
 Asks for values that no option provides. Never overwrites a file or a data directory; after a failure or Ctrl-C everything
 is removed again. The keys of the account are printed once. As root, on a machine with the package, it writes
 /etc/postrider/postrider.toml and /var/lib/postrider for the user postrider. A container has the same paths.
+With --instance NAME before the command it sets up one of several daemons: /etc/postrider-NAME and /var/lib/postrider-NAME for the
+user postrider-NAME, whom it creates, with ports that no other daemon is configured to use.
 Detection uses the interfaces of this machine and DNS only.
 
 Examples:
   postrider init
   postrider init --yes --hostname mail.example.net --account Shop --domain example.com
-  postrider init --yes --tls acme --agree-to-terms --acme-email postmaster@example.net`,
+  postrider init --yes --tls acme --agree-to-terms --acme-email postmaster@example.net
+  postrider --instance shop init --hostname shop.example.net --source-address 192.0.2.11`,
     run: (options) => init(context, options, configFile(), runCommand),
   });
 }
@@ -78,16 +85,18 @@ async function init(
   runCommand: RunCommand,
 ): Promise<void> {
   const { json } = context;
-  const service = packageOwner();
+  const packaged = isPackaged();
   const output =
     options.output ??
     named ??
     (process.env['POSTRIDER_CONFIG'] || undefined) ??
-    (service === null ? CONFIG_FILES[0] : CONFIG_FILES[1]);
+    (packaged ? CONFIG_FILES[1] : CONFIG_FILES[0]);
   const configFile = resolve(output);
-  const isSystem = dirname(configFile) === dirname(CONFIG_FILES[1]);
-  const owner = isSystem ? service : null;
-  const defaultDataDir = isSystem ? '/var/lib/postrider' : 'data';
+  const installation = installationAt(configFile);
+  const isInstance = installation !== null && installation.instance !== null;
+  if (isInstance && !packaged)
+    return context.fail(`Only root can set up ${configFile}, on a machine with the package or the tarball`);
+  const defaultDataDir = installation?.dataDir ?? 'data';
   refuseExisting(configFile, resolve(options.data ?? defaultDataDir));
 
   const silent = json || options.yes === true || !process.stdin.isTTY;
@@ -97,13 +106,28 @@ async function init(
   const stop = () => abort.abort();
   try {
     const plan = await withDetection(async (view, detected) =>
-      planInit(options, { prompt, view, detected, defaultDataDir }),
+      planInit(options, {
+        prompt,
+        view,
+        detected,
+        defaultDataDir,
+        isInstance,
+        taken: packaged ? otherListeners(configFile) : [],
+      }),
     );
     const missing = unattended.missing();
     if (missing.length > 0) return context.usage(missingText(missing, options.yes === true || json));
     prompt.close();
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stop);
-    const created = await createInstallation(plan, { configFile, owner, signal: abort.signal });
+    const user = packaged && installation !== null ? userOf(installation) : null;
+    const created = await createInstallation(plan, {
+      configFile,
+      owner: user?.owner ?? null,
+      signal: abort.signal,
+    }).catch((error: unknown) => {
+      user?.remove();
+      throw error;
+    });
     await report(context, created, options, runCommand);
   } catch (error) {
     if (error instanceof Interrupted) return context.fail('Interrupted: nothing was created');
@@ -122,10 +146,19 @@ function missingText(missing: readonly string[], acceptsDefaults: boolean): stri
     : `Standard input is not a terminal: specify ${list}, or --yes to accept defaults`;
 }
 
-/** The user of the package, if this process is root and the package's directory exists. */
-function packageOwner(): ServiceUser | null {
-  if (process.getuid?.() !== 0 || !existsSync(dirname(CONFIG_FILES[1]))) return null;
-  return findUser('postrider');
+/** The listeners of the other daemons that are configured on this machine. */
+function otherListeners(configFile: string): string[] {
+  const files = readdirSync('/etc').map((name) => `/etc/${name}/postrider.toml`);
+  return files.flatMap((file) => {
+    if (file === configFile || installationAt(file) === null || !existsSync(file)) return [];
+    try {
+      return listenersOf(loadConfig({ file, env: {} })).map(([, listen]) => listen);
+    } catch (error) {
+      // A daemon with an invalid configuration does not start, and uses no ports.
+      if (error instanceof OperatorFault) return [];
+      throw error;
+    }
+  });
 }
 
 /** Uses the resolvers of the environment variables, otherwise those of the system. */

@@ -1,4 +1,5 @@
 import { relative, resolve } from 'node:path';
+import { type Installation, installationAt } from '../../config/installations.ts';
 import { CONFIG_FILES } from '../../config/load.ts';
 import { formatListen, parseListen } from '../../config/setting-types.ts';
 import { quoted } from '../program-name.ts';
@@ -14,14 +15,18 @@ export interface NextStep {
 /** The commands that lead to the first message, whatever `init` did not create included. */
 export function nextSteps(created: Created, name: string): NextStep[] {
   const { configFile, account, domain, hasFooter } = created;
-  const isSystem = configFile === CONFIG_FILES[1];
-  const isFound = isSystem || configFile === resolve(CONFIG_FILES[0]);
-  const program = isFound ? name : `${name} --config ${quoted(relative('', configFile) || configFile)}`;
+  const installation = installationAt(configFile);
+  const packaged = installation?.configFile === configFile ? installation : null;
+  const isFound = packaged !== null || configFile === resolve(CONFIG_FILES[0]);
+  const option = isFound
+    ? instanceOption(packaged)
+    : ` --config ${quoted(relative('', configFile) || configFile)}`;
+  const program = `${name}${option}`;
   const accountId = account?.accountId ?? PLACEHOLDERS.account;
   const domainName = domain?.name ?? PLACEHOLDERS.domain;
   const footer = '--company "Example Ltd" --address "1 High Street, Sampletown, AB1 2CD, GB"';
   const steps: NextStep[] = [
-    { command: isSystem ? 'systemctl start postrider' : `${program} serve`, note: null },
+    { command: packaged === null ? `${program} serve` : startOf(packaged), note: null },
   ];
   if (account === null)
     steps.push({
@@ -46,6 +51,14 @@ export function nextSteps(created: Created, name: string): NextStep[] {
     firstMessage(created.apiListen, account, domainName),
   );
   return steps;
+}
+
+const instanceOption = (installation: Installation | null) =>
+  installation === null || installation.instance === null ? '' : ` --instance ${installation.instance}`;
+
+/** The package has enabled the unit of the only daemon. */
+function startOf({ instance, unit }: Installation): string {
+  return instance === null ? `systemctl start ${unit}` : `systemctl enable --now ${unit}`;
 }
 
 /** What is missing for bounces to arrive: other servers connect to port 25. Null: nothing, or the operator chose to receive none. */

@@ -28,6 +28,10 @@ export const initOptions = [
   ),
   option('--submission <address>', 'address and port for SMTP submission (default: off)'),
   option('--public-address <ip>', 'address that receivers see (default: that of the host name in DNS)'),
+  option(
+    '--source-address <ip>',
+    'address of this machine for outgoing mail and for the public listeners (default: every address; of an instance the public address, if this machine has it)',
+  ),
   option('--tls <kind>', 'acme: certificates of Let’s Encrypt; files: --tls-cert and --tls-key; none'),
   option('--agree-to-terms', 'agree to the terms of the certificate authority (for --tls acme)'),
   option('--acme-email <address>', 'address for notices of the certificate authority'),
@@ -64,8 +68,12 @@ export interface InitPlan {
   publicListen: string;
   mxListen: string;
   submissionListen: string;
+  /** Null: the default of the setting. */
+  consoleListen: string | null;
   /** Null: unknown. */
   publicAddress: string | null;
+  /** Null: that of the route to the destination. */
+  sourceAddress: string | null;
   tls: TlsChoice;
   /** Null: none is created. */
   account: { name: string; company: string | null; address: string | null } | null;
@@ -89,7 +97,18 @@ export async function planInit(
     view,
     detected,
     defaultDataDir,
-  }: { prompt: Prompt; view: DnsView; detected: Detected; defaultDataDir: string },
+    isInstance,
+    taken,
+  }: {
+    prompt: Prompt;
+    view: DnsView;
+    detected: Detected;
+    defaultDataDir: string;
+    /** Whether it is one of several daemons, so that it needs an address of its own. */
+    isInstance: boolean;
+    /** Listeners of the other daemons. */
+    taken: readonly string[];
+  },
 ): Promise<InitPlan> {
   const answer: Answer = async (name, question, given = options[name]) => {
     const asked = { option: `--${flagOf(name)}`, ...question };
@@ -120,34 +139,53 @@ export async function planInit(
     },
     options.publicAddress ?? known ?? undefined,
   );
+  const isOwn = (text: string) => portState(text, 0).then((state) => state === 'free');
+  const ownAddress = publicAddress !== '' && (await isOwn(publicAddress)) ? publicAddress : '';
+  const sourceAddress =
+    isInstance || options.sourceAddress !== undefined
+      ? await answer('sourceAddress', {
+          text: 'Source address',
+          reason:
+            'The address of this machine that mail leaves from and whose ports 25, 80, 443 and 587 are used. Each daemon needs its own.',
+          fallback: ownAddress,
+          check: (text) => (isIP(text) === 0 ? 'must be an IP address' : null),
+        })
+      : '';
+  if (sourceAddress !== '' && !(await isOwn(sourceAddress)))
+    throw new InvalidOption(`--source-address ${sourceAddress}: this machine does not have the address`);
   const dataDir = await answer('data', {
     text: 'Data directory',
     reason: 'Contains the database and the key that encrypts its secrets.',
     fallback: defaultDataDir,
   });
-  const apiPort = await freePortFrom('127.0.0.1', 8080);
+  const apiPort = await freePortFrom('127.0.0.1', 8080, taken);
   const apiListen = await answer('listen', {
     text: 'API address',
     reason: `HTTP API, without TLS: keep it on this machine or a private network.${apiPort === 8080 ? '' : ' Port 8080 is in use.'}`,
     fallback: `127.0.0.1:${apiPort}`,
     check: (text) => faultOf(listen, text),
   });
-  const every = await everyAddress(view, hostname, publicAddress);
-  const port25 = await portState(hostOf(every), 25);
+  const every =
+    sourceAddress === ''
+      ? await everyAddress(view, hostname, publicAddress)
+      : sourceAddress.includes(':')
+        ? `[${sourceAddress}]`
+        : sourceAddress;
+  const port25 = await portState(hostOf(every), 25, taken);
   const mxListen = await answer('mx', {
     text: 'MX address',
     reason: `Receives bounces, complaints and reports. Port 25 is ${PORT_STATES[port25]}.`,
-    fallback: port25 === 'free' ? `${every}:25` : '127.0.0.1:2525',
+    fallback: port25 === 'free' ? `${every}:25` : `127.0.0.1:${await freePortFrom('127.0.0.1', 2525, taken)}`,
     check: (text) => faultOf(listenOrOff, text),
   });
-  const port587 = await portState(hostOf(every), 587);
+  const port587 = await portState(hostOf(every), 587, taken);
   const submissionListen = await answer('submission', {
     text: 'SMTP submission address, or "off"',
     reason: `For programs that send over SMTP instead of HTTP, such as ${every}:587. Port 587 is ${PORT_STATES[port587]}.`,
     fallback: 'off',
     check: (text) => faultOf(listenOrOff, text),
   });
-  const tls = await chooseTls(answer, options, hostOf(every));
+  const tls = await chooseTls(answer, options, hostOf(every), taken);
   const account = await chooseAccount(answer);
   const domain =
     account === null
@@ -175,9 +213,13 @@ export async function planInit(
     fallback: '',
     check: yesOrNo,
   });
-  const publicListen = options.public ?? (await defaultPublicListen(tls, apiListen, every));
+  const publicListen = options.public ?? (await defaultPublicListen(tls, every, [apiListen, ...taken]));
   const publicFault = faultOf(listen, publicListen);
   if (publicFault !== null) throw new InvalidOption(`--public ${publicListen}: ${publicFault}`);
+  const consolePort =
+    isInstance || taken.length > 0
+      ? await freePortFrom('127.0.0.1', 8082, [apiListen, publicListen, ...taken])
+      : null;
   return {
     hostname: hostname.toLowerCase(),
     dataDir,
@@ -185,7 +227,9 @@ export async function planInit(
     publicListen,
     mxListen,
     submissionListen,
+    consoleListen: consolePort === null ? null : `127.0.0.1:${consolePort}`,
     publicAddress: publicAddress === '' ? null : publicAddress,
+    sourceAddress: sourceAddress === '' ? null : sourceAddress,
     tls,
     account,
     domain: domain === '' ? null : { name: domain, useCase: options.useCase },
@@ -202,10 +246,14 @@ function hostOf(every: string): string {
 }
 
 /** Port 80 unless a proxy is planned: links use it, and the certificate authority validates the host there. */
-async function defaultPublicListen({ kind }: TlsChoice, apiListen: string, every: string): Promise<string> {
+async function defaultPublicListen(
+  { kind }: TlsChoice,
+  every: string,
+  taken: readonly string[],
+): Promise<string> {
   if (kind === 'acme') return `${every}:80`;
-  if (kind === 'none' && (await portState(hostOf(every), 80)) === 'free') return `${every}:80`;
-  return `127.0.0.1:${await freePortFrom('127.0.0.1', 8081, [portOf(apiListen)])}`;
+  if (kind === 'none' && (await portState(hostOf(every), 80, taken)) === 'free') return `${every}:80`;
+  return `127.0.0.1:${await freePortFrom('127.0.0.1', 8081, taken)}`;
 }
 
 /** The value of an option, by default the one that was given, or of the answer to its question. */
@@ -215,8 +263,13 @@ type Answer = (
   given?: string,
 ) => Promise<string>;
 
-async function chooseTls(answer: Answer, options: InitOptions, host: string): Promise<TlsChoice> {
-  const states = await Promise.all([portState(host, 80), portState(host, 443)]);
+async function chooseTls(
+  answer: Answer,
+  options: InitOptions,
+  host: string,
+  taken: readonly string[],
+): Promise<TlsChoice> {
+  const states = await Promise.all([portState(host, 80, taken), portState(host, 443, taken)]);
   const isFree = states.every((state) => state === 'free');
   const agreed = options.agreeToTerms === true;
   const kind = await answer('tls', {
@@ -294,8 +347,4 @@ function missingFile(file: string): string | null {
 
 function faultOf(schema: z.ZodType, text: string): string | null {
   return schema.safeParse(text).error?.issues[0]?.message ?? null;
-}
-
-function portOf(text: string): number {
-  return Number(/:(\d+)$/.exec(text)?.[1] ?? 0);
 }
