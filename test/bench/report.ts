@@ -17,12 +17,12 @@ export interface BenchmarkReport {
 }
 
 /** The report as text: machine, a line per run, the ratio and all faults. */
-export function formatReport(report: BenchmarkReport): string {
+export function formatReport(report: BenchmarkReport, content: 'distinct' | 'template'): string {
   const { machine, settings, runs, reference } = report;
   const lines = [
     report.command,
     `${machine.cores} cores ${machine.cpu}, ${machine.memoryGiB} GiB, ${machine.system}, Node ${machine.node}, load before ${machine.load}`,
-    `${settings.size} bytes of html per message, ${settings.connections} clients; ${report.path}`,
+    `${settings.size} bytes of html per message (${content === 'distinct' ? 'distinct' : 'one template'}), ${settings.connections} clients; ${report.path}`,
     '',
     ...table([...runs, ...(reference === null ? [] : [reference])]),
     '',

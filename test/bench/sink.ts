@@ -22,6 +22,8 @@ export interface ReceiverCounts {
   ids: number;
   /** Messages with a DKIM signature. */
   signed: number;
+  /** Messages that arrived over TLS. */
+  encrypted: number;
   /** Total of all messages on the wire. */
   bytes: number;
   /** Epoch ms of the first and the last 250 after DATA; 0: none yet. */
@@ -52,6 +54,7 @@ const REPLIES: Record<string, string> = {
   DATA: '354 go ahead\r\n',
   RSET: '250 2.0.0 reset\r\n',
   NOOP: '250 2.0.0 ok\r\n',
+  BDAT: '250 2.0.0 OK\r\n',
   QUIT: '221 2.0.0 bye\r\n',
 };
 
@@ -63,7 +66,7 @@ const { values } = parseArgs({
 });
 const secureContext = values.tls ? createSecureContext(createAuthority().issue(['sink.example'])) : null;
 
-const NOTHING = { messages: 0, signed: 0, bytes: 0, firstAt: 0, lastAt: 0, connections: 0 };
+const NOTHING = { messages: 0, signed: 0, encrypted: 0, bytes: 0, firstAt: 0, lastAt: 0, connections: 0 };
 let counts = { ...NOTHING };
 const recipients = new Set<string>();
 const ids = new Set<string>();
@@ -96,8 +99,12 @@ function serve(plain: Socket): void {
   let commands = '';
   /** The message being received: its header until it is complete, and the last bytes; null between messages. */
   let message: { header: Buffer | null; tail: Buffer } | null = null;
-  /** Bytes of the chunk of BDAT that are missing; 0: none is being received. A message has one chunk. */
+  /** Bytes of the chunk of BDAT that are missing; 0: none is being received. */
   let missing = 0;
+  /** Whether the chunk is the last one of the message. */
+  let last = false;
+  /** What the next bytes belong to; null: commands. */
+  let receiving: 'data' | 'chunk' | null = null;
   let recipient = '';
   let quit = false;
 
@@ -110,7 +117,9 @@ function serve(plain: Socket): void {
   };
   const accept = () => {
     message = null;
+    receiving = null;
     counts.messages++;
+    if (socket !== plain) counts.encrypted++;
     recipients.add(recipient);
     counts.lastAt = epochNow();
     counts.firstAt ||= counts.lastAt;
@@ -133,13 +142,18 @@ function serve(plain: Socket): void {
     return chunk.subarray(end + END.length);
   };
 
+  const endChunk = () => {
+    receiving = null;
+    if (last) accept();
+  };
+
   /** Consumes data of a chunk; returns what follows it. */
   const receiveChunk = (data: Buffer, into: NonNullable<typeof message>): Buffer => {
     const part = data.subarray(0, missing);
     readHeader(part, into);
     counts.bytes += part.length;
     missing -= part.length;
-    if (missing === 0) accept();
+    if (missing === 0) endChunk();
     return data.subarray(part.length);
   };
 
@@ -147,9 +161,9 @@ function serve(plain: Socket): void {
   const execute = (chunk: Buffer): string => {
     let replies = '';
     for (let rest = chunk; rest.length > 0; ) {
-      if (message !== null) {
-        rest = missing > 0 ? receiveChunk(rest, message) : receive(rest, message);
-        if (message === null) replies += '250 2.0.0 OK\r\n';
+      if (message !== null && receiving !== null) {
+        rest = receiving === 'chunk' ? receiveChunk(rest, message) : receive(rest, message);
+        if (receiving === null) replies += '250 2.0.0 OK\r\n';
         continue;
       }
       const end = rest.indexOf(10);
@@ -158,8 +172,14 @@ function serve(plain: Socket): void {
       rest = rest.subarray(end + 1);
       const verb = commands.slice(0, 4).toUpperCase();
       if (verb === 'RCPT') recipient = commands.slice(commands.indexOf('<') + 1, commands.indexOf('>'));
-      if (verb === 'DATA' || verb === 'BDAT') message = { header: EMPTY, tail: EMPTY };
-      if (verb === 'BDAT') missing = Number.parseInt(commands.slice(5), 10);
+      if (verb === 'DATA' || verb === 'BDAT') {
+        message ??= { header: EMPTY, tail: EMPTY };
+        receiving = verb === 'DATA' ? 'data' : 'chunk';
+      }
+      if (verb === 'BDAT') {
+        missing = Number.parseInt(commands.slice(5), 10);
+        last = /LAST\s*$/i.test(commands);
+      }
       if (verb === 'QUIT') quit = true;
       commands = '';
       if (verb === 'STAR' && secureContext !== null) {
@@ -169,8 +189,10 @@ function serve(plain: Socket): void {
       const offersTls = secureContext !== null && socket === plain;
       // The first line is the greeting (RFC 5321 §4.1.1.1); the keywords follow it.
       if (verb === 'EHLO') replies += `250-sink greets you\r\n${offersTls ? '250-STARTTLS\r\n' : ''}`;
-      // The reply to BDAT follows its chunk.
-      if (verb !== 'BDAT') replies += REPLIES[verb] ?? '500 5.5.2 unknown command\r\n';
+      // The reply to BDAT follows its chunk, which may be empty.
+      if (verb === 'BDAT' && missing > 0) continue;
+      if (verb === 'BDAT') endChunk();
+      replies += REPLIES[verb] ?? '500 5.5.2 unknown command\r\n';
     }
     return replies;
   };

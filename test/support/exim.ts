@@ -1,19 +1,15 @@
-import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startChild } from './child.ts';
 import { eventually } from './eventually.ts';
 import { freePort } from './free-port.ts';
-import { findProgram } from './required-programs.ts';
+import { startUnpackedServer, unpackedServerFault } from './unpacked-server.ts';
 
 /**
  * A real Exim that accepts all mail for a domain and bounces it later: its mailboxes are over quota, mail to `slow` waits,
- * causes a warning and expires with `expireSlow`, and all other users are unknown. Its reports are sent to one host.
- *
- * Debian allows one installed mail server, which is Postfix; Exim's packages are unpacked in a folder (`EXIM_ROOT`), and
- * it runs in a separate mount namespace with an overlay of /etc. Needs root.
+ * causes a warning and expires with `expireSlow`, and all other users are unknown. Its reports are sent to one host. Its
+ * packages are unpacked in the folder EXIM_ROOT (`unpacked-server.ts`).
  */
 export interface Exim {
   hostname: string;
@@ -28,27 +24,26 @@ export interface Exim {
 }
 
 /** An unused id, which is Exim's `Debian-exim`. */
-const EXIM_USER = 65_533;
+export const EXIM_USER = 65_533;
 const DELIVERY_USER = 65_534;
 /** The file with which mail to `slow` expires. Not by a time, after which a slow machine would have sent no warning. */
 const EXPIRED = 'expired';
 
-function root(): string {
+/** Where its packages are unpacked. */
+export function eximRoot(): string {
   return process.env['EXIM_ROOT'] ?? '/opt/exim';
+}
+
+/** Its program in that folder. */
+export function eximProgram(): string {
+  return join(eximRoot(), 'usr/sbin/exim4');
 }
 
 /** Why Exim cannot run here; null when it can. */
 export function eximFault(): string | null {
-  if (!existsSync(program()))
+  if (!existsSync(eximProgram()))
     return 'Exim (packages exim4-daemon-light and libidn12) is not unpacked at EXIM_ROOT';
-  if (process.getuid?.() !== 0) return 'Exim can be started by root only';
-  try {
-    execFileSync(findProgram('unshare') ?? 'unshare', ['--mount', 'true'], { stdio: 'ignore' });
-    return null;
-  } catch {
-    // A container that may not mount.
-    return 'no mount namespace can be created for Exim';
-  }
+  return unpackedServerFault('Exim');
 }
 
 /** Lines of its configuration. */
@@ -84,14 +79,12 @@ export async function startExim(options: EximOptions): Promise<Exim> {
   for (const folder of ['spool', 'log']) await chown(join(dir, folder), EXIM_USER, EXIM_USER);
   await chown(join(dir, 'mail'), DELIVERY_USER, DELIVERY_USER);
   await writeFile(join(dir, 'etc/exim4/exim4.conf'), configuration({ ...options, dir, host, port }));
-  await addLine(dir, 'passwd', `Debian-exim:x:${EXIM_USER}:${EXIM_USER}::/:/bin/false`);
-  await addLine(dir, 'group', `Debian-exim:x:${EXIM_USER}:`);
-  await writeFile(join(dir, 'ld.so.conf'), `${root()}/usr/lib/x86_64-linux-gnu\ninclude /etc/ld.so.conf\n`);
-  const cache = ['-f', join(dir, 'ld.so.conf'), '-C', join(dir, 'etc/ld.so.cache')];
-  execFileSync(findProgram('ldconfig') ?? 'ldconfig', ['-X', ...cache]);
-
-  const script = `mount -t overlay overlay -o lowerdir=${dir}/etc:/etc /etc && exec ${program()} -bdf -q1s`;
-  const child = startChild(findProgram('unshare') ?? 'unshare', ['--mount', 'sh', '-c', script]);
+  const child = await startUnpackedServer({
+    root: eximRoot(),
+    dir,
+    users: { 'Debian-exim': EXIM_USER },
+    command: `${eximProgram()} -bdf -q1s`,
+  });
   // There is no log before the first line.
   const log = () => readFile(join(dir, 'log/main'), 'utf8').catch(() => '');
   await eventually('Exim to listen', async () => {
@@ -131,14 +124,6 @@ function killIfRunning(pid: number): void {
   }
 }
 
-function program(): string {
-  return join(root(), 'usr/sbin/exim4');
-}
-
-async function addLine(dir: string, file: string, line: string): Promise<void> {
-  await writeFile(join(dir, 'etc', file), `${await readFile(join('/etc', file), 'utf8')}${line}\n`);
-}
-
 function configuration(options: EximOptions & { dir: string; host: string; port: number }): string {
   const {
     dir,
@@ -156,7 +141,7 @@ function configuration(options: EximOptions & { dir: string; host: string; port:
   } = options;
   return `
 primary_hostname = ${hostname}
-exim_path = ${program()}
+exim_path = ${eximProgram()}
 spool_directory = ${dir}/spool
 log_file_path = ${dir}/log/%s
 keep_environment =

@@ -1,12 +1,26 @@
+import { findProgram } from '../../support/required-programs.ts';
 import { thisMachine } from '../machine.ts';
 import { distinctHtmlOf, templateOf } from '../message.ts';
 import { type Content, startPostrider } from '../postrider.ts';
 import { MX_HOSTS, startReceiver } from '../receiver.ts';
 import type { Resources } from '../resources.ts';
 import { faultsOf, median, type RunResult } from '../result.ts';
+import { eximPeerFault, startEximWithDkim } from './exim.ts';
+import {
+  type CaseResult,
+  DISTINCT_1_MB,
+  DISTINCT_10_KB,
+  DISTINCT_100_KB,
+  describeVerdict,
+  markdownTable,
+  type PeerKind,
+  verdictsOf,
+} from './goals.ts';
 import { startHaraka } from './haraka.ts';
-import { type Peer, startPeer } from './peer.ts';
+import { openSmtpdFault, startOpenSmtpdWithDkimsign } from './opensmtpd.ts';
+import { type Peer, type PeerOptions, type PeerServer, startPeer } from './peer.ts';
 import { startPostfixWithOpenDkim } from './postfix.ts';
+import { postfixFault } from './postfix-server.ts';
 
 /** A kind of mail that the servers are compared with. */
 interface Case {
@@ -19,15 +33,21 @@ interface Case {
   ed25519: boolean;
 }
 
-/** Messages delivered per second in each round, by the name of the server. */
-interface CaseResult {
-  name: string;
-  /** Mean size of a message at the sink. */
-  bytes: number;
-  rates: Map<string, number[]>;
-  /** CPU milliseconds of the server per message, by name. */
-  cpu: Map<string, number[]>;
+/** A server that Postrider is compared with. */
+interface Competitor {
+  kind: PeerKind;
+  /** Why it cannot run here; null when it can. */
+  fault: () => string | null;
+  start: (options: PeerOptions) => Promise<PeerServer>;
 }
+
+/** In the order of the table. */
+const COMPETITORS: readonly Competitor[] = [
+  { kind: 'Postfix', fault: postfixFault, start: startPostfixWithOpenDkim },
+  { kind: 'Exim', fault: eximPeerFault, start: startEximWithDkim },
+  { kind: 'OpenSMTPD', fault: openSmtpdFault, start: startOpenSmtpdWithDkimsign },
+  { kind: 'Haraka', fault: () => null, start: startHaraka },
+];
 
 const KB = 1024;
 const CONNECTIONS_PER_SITE = 10;
@@ -52,21 +72,23 @@ function cases(): Case[] {
   const distinct = (bytes: number) => ({ html: distinctHtmlOf(bytes) });
   const given = { html: templateOf(10 * KB), text: 'Your order was shipped.\n'.repeat(50) };
   return [
-    { name: '1 KB', content: derived(KB), counts: [3000, 1000], ...PLAIN },
-    { name: '10 KB', content: derived(10 * KB), counts: [3000, 1000], ...PLAIN },
-    { name: '10 KB, given text', content: given, counts: [3000, 1000], ...PLAIN },
-    { name: '10 KB, distinct HTML', content: distinct(10 * KB), counts: [3000, 1000], ...PLAIN },
-    { name: '100 KB', content: derived(100 * KB), counts: [800, 500], ...PLAIN },
-    { name: '100 KB, distinct HTML', content: distinct(100 * KB), counts: [800, 500], ...PLAIN },
-    { name: '1 MB', content: derived(1024 * KB), counts: [80, 80], ...PLAIN },
+    { name: DISTINCT_10_KB, content: distinct(10 * KB), counts: [3000, 1000], ...PLAIN },
+    { name: DISTINCT_100_KB, content: distinct(100 * KB), counts: [800, 500], ...PLAIN },
+    { name: DISTINCT_1_MB, content: distinct(1024 * KB), counts: [80, 80], ...PLAIN },
+    { name: '1 KB, one template', content: derived(KB), counts: [3000, 1000], ...PLAIN },
+    { name: '10 KB, one template', content: derived(10 * KB), counts: [3000, 1000], ...PLAIN },
+    { name: '10 KB, one template, text part given', content: given, counts: [3000, 1000], ...PLAIN },
+    { name: '100 KB, one template', content: derived(100 * KB), counts: [800, 500], ...PLAIN },
+    { name: '1 MB, one template', content: derived(1024 * KB), counts: [80, 80], ...PLAIN },
     { name: '10 KB, TLS', content: derived(10 * KB), counts: [3000, 1000], tls: true, ed25519: false },
     { name: '10 KB, Ed25519', content: derived(10 * KB), counts: [3000, 1000], tls: false, ed25519: true },
   ];
 }
 
 /**
- * Postrider, Postfix with OpenDKIM, and Haraka with its DKIM plugin, tuned and all durable, in turns: each round of a case
- * sends the same mail through each of them. Prints the medians. Returns whether every message arrived once and signed.
+ * Postrider and the other servers, tuned and all durable, in turns: each round of a case sends the same mail through each
+ * of them. A server that is not installed is left out. Prints the medians, the goals and the table of docs/benchmarks.md.
+ * Returns whether every message arrived once and signed, and at least 90 % of every goal are met.
  */
 export async function compare(
   resources: Resources,
@@ -74,27 +96,40 @@ export async function compare(
 ): Promise<boolean> {
   const { cpu, cores, load, node } = thisMachine();
   console.log(`${cores} × ${cpu}, Node ${node}, load ${load}, ${options.rounds} rounds\n`);
+  const names = cases().map(({ name }) => name);
   const selected = cases().filter(({ name }) => options.only === null || name === options.only);
-  if (selected.length === 0)
-    throw new Error(
-      `--only must be one of: ${cases()
-        .map(({ name }) => name)
-        .join('; ')}`,
-    );
+  if (selected.length === 0) throw new Error(`--only must be one of: ${names.join('; ')}`);
+  const competitors = COMPETITORS.filter(({ kind, fault }) => {
+    const reason = loadFault() ?? fault();
+    if (reason !== null) console.log(`without ${kind}: ${reason}`);
+    return reason === null;
+  });
   const faults: string[] = [];
+  const results: CaseResult[] = [];
   for (const [tls, ed25519] of SETUPS) {
     const group = selected.filter((one) => one.tls === tls && one.ed25519 === ed25519);
     if (group.length === 0) continue;
-    for (const result of await compareGroup(resources, group, options, faults)) print(result);
+    results.push(...(await compareGroup(resources, group, ed25519 ? [] : competitors, options, faults)));
   }
+  const verdicts = verdictsOf(results);
+  console.log(`\n${markdownTable(results)}\n`);
+  for (const verdict of verdicts) console.log(describeVerdict(verdict));
+  const missed = verdicts.filter(({ result }) => result === 'missed');
+  for (const verdict of missed) console.log(`MISSED by more than a tenth: ${describeVerdict(verdict)}`);
   for (const fault of faults) console.log(`FAULT: ${fault}`);
-  return faults.length === 0;
+  return faults.length === 0 && missed.length === 0;
 }
 
-/** Compares cases that need the same settings, with the same servers. */
+/** Why no other server can be fed here; null when they can. */
+function loadFault(): string | null {
+  return findProgram('smtp-source') === null ? 'smtp-source is not installed (package postfix)' : null;
+}
+
+/** Compares cases that need the same settings, with the same servers; prints each when it is finished. */
 async function compareGroup(
   resources: Resources,
   group: readonly Case[],
+  competitors: readonly Competitor[],
   { rounds, share }: { rounds: number; share: number },
   faults: string[],
 ): Promise<CaseResult[]> {
@@ -103,10 +138,11 @@ async function compareGroup(
   const common = { receiver, sessions: CLIENTS };
   const settings = { 'domains.ed25519': ed25519 };
   const postrider = await resources.start(() => startPostrider({ ...common, size: 10 * KB, settings }));
-  const peers: Peer[] = [];
-  for (const start of ed25519 ? [] : [startPostfixWithOpenDkim, startHaraka]) {
+  const peers: { kind: PeerKind; peer: Peer }[] = [];
+  for (const { kind, start } of competitors) {
     const connections = MX_HOSTS.length * CONNECTIONS_PER_SITE;
-    peers.push(await resources.start(() => startPeer(start, { ...common, connections, tls })));
+    const peer = await resources.start(() => startPeer(start, { ...common, connections, tls }));
+    peers.push({ kind, peer });
   }
 
   const results: CaseResult[] = [];
@@ -117,40 +153,58 @@ async function compareGroup(
     const warmUp = Math.round(WARM_UP_BYTES / (content.html.length + 10 * KB));
     await postrider.run('Postrider, warm-up', warmUp, MAX_IN_FLIGHT, content);
     const { bytes } = await runOwn();
-    for (const peer of peers) await peer.prepare(bytes);
-    for (const peer of peers) await peer.run(others);
-    const result: CaseResult = { name, bytes, rates: new Map(), cpu: new Map() };
-    const record = (run: RunResult) => {
+    for (const { peer } of peers) await peer.prepare(bytes);
+    for (const { peer } of peers) await peer.run(others);
+    const result = {
+      name,
+      bytes,
+      own: { ...noRounds(), mainThread: [] as number[], peakMiB: [] as number[] },
+      peers: peers.map(({ kind, peer }) => ({ kind, name: peer.name, ...noRounds() })),
+    };
+    const record = async (run: RunResult, { rates, cpu }: { rates: number[]; cpu: number[] }) => {
       faults.push(...faultsOf(run).map((fault) => `${run.name}, ${name}: ${fault}`));
-      append(result.rates, run.name, run.deliveredPerSecond);
-      append(result.cpu, run.name, run.cpuMs.server);
+      const { messages, encrypted } = await receiver.counts();
+      if (tls && encrypted < messages)
+        faults.push(`${run.name}, ${name}: ${messages - encrypted} messages arrived without TLS`);
+      rates.push(run.deliveredPerSecond);
+      cpu.push(run.cpuMs.server);
     };
     for (let round = 0; round < rounds; round++) {
-      record(await runOwn());
-      for (const peer of peers) record(await peer.run(others));
+      const run = await runOwn();
+      await record(run, result.own);
+      result.own.mainThread.push(run.cpuMs.mainThread ?? 0);
+      result.own.peakMiB.push(run.peakMiB ?? 0);
+      for (const [index, { peer }] of peers.entries()) {
+        const rounds = result.peers[index];
+        if (rounds !== undefined) await record(await peer.run(others), rounds);
+      }
     }
+    print(result);
     results.push(result);
   }
-  for (const peer of peers.toReversed()) await resources.stop(peer);
+  for (const { peer } of peers.toReversed()) await resources.stop(peer);
   await resources.stop(postrider);
   await resources.stop(receiver);
   return results;
 }
 
-function append(lists: Map<string, number[]>, name: string, value: number): void {
-  const list = lists.get(name);
-  if (list === undefined) lists.set(name, [value]);
-  else list.push(value);
+function noRounds(): { rates: number[]; cpu: number[] } {
+  return { rates: [], cpu: [] };
 }
 
-function print({ name, bytes, rates, cpu }: CaseResult): void {
-  const own = median(rates.get('Postrider') ?? []);
+function print({ name, bytes, own, peers }: CaseResult): void {
   console.log(`${name} (${bytes.toFixed(0)} bytes)`);
-  for (const [server, list] of rates) {
-    const rate = median(list);
-    const ratio = server === 'Postrider' ? '' : `  ${(own / rate).toFixed(1)} ×`;
-    const range = `${Math.min(...list).toFixed(0)}–${Math.max(...list).toFixed(0)}`;
-    const cost = median(cpu.get(server) ?? []).toFixed(2);
-    console.log(`  ${server.padEnd(28)} ${rate.toFixed(0).padStart(5)}/s (${range})  ${cost} ms CPU${ratio}`);
+  for (const server of [{ name: 'Postrider', ...own }, ...peers]) {
+    const { rates } = server;
+    const range = `${Math.min(...rates).toFixed(0)}–${Math.max(...rates).toFixed(0)}`;
+    const cpu = median(server.cpu);
+    const rate = median(rates);
+    const rest =
+      'mainThread' in server
+        ? `main thread ${median(server.mainThread).toFixed(2)} ms, peak ${Math.max(...server.peakMiB).toFixed(0)} MiB`
+        : `${(median(own.rates) / rate).toFixed(1)} × the rate, ${(cpu / median(own.cpu)).toFixed(1)} × CPU`;
+    console.log(
+      `  ${server.name.padEnd(28)} ${rate.toFixed(0).padStart(5)}/s (${range})  ${cpu.toFixed(2)} ms CPU  ${rest}`,
+    );
   }
 }

@@ -1,15 +1,14 @@
 import { execFile } from 'node:child_process';
 import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { connect } from 'node:net';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { startChild } from '../../support/child.ts';
-import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
 import { familyCpu } from '../../support/process-cost.ts';
 import { fixedKey } from '../../support/rsa-keys.ts';
 import type { PeerOptions, PeerServer } from './peer.ts';
+import { untilReady } from './ready.ts';
 
 /** What Haraka is installed from: its package, and the plugin that relays to the sink. */
 const SOURCE = new URL('./haraka/', import.meta.url).pathname;
@@ -39,10 +38,7 @@ export async function startHaraka(options: PeerOptions): Promise<PeerServer> {
     await remove();
   };
   try {
-    await eventually('Haraka', () => {
-      if (!child.running) throw new Error(`Haraka ended: ${child.output}`);
-      return answers(port);
-    });
+    await untilReady('Haraka', child, port);
   } catch (error) {
     await stop();
     throw error;
@@ -81,16 +77,4 @@ async function configure(dir: string, port: number, options: PeerOptions): Promi
   // Haraka does not start without it.
   await cp(join(dir, 'node_modules/Haraka/config/connection.ini'), join(dir, 'config/connection.ini'));
   await cp(join(SOURCE, 'relay-to-sink.cjs'), join(dir, 'plugins/relay-to-sink.js'));
-}
-
-/** Whether a server on the port sends a greeting. */
-function answers(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1');
-    socket.once('data', () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.once('error', () => resolve(false));
-  });
 }
