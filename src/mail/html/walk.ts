@@ -110,7 +110,17 @@ interface Tag {
  * Tags that were read, by their source: mail consists of few tags that are repeated, and comparing one takes a tenth of the
  * time of reading it. What the tokenizer reads from a tag that ends at its first `>` depends on nothing before or after it.
  */
-type KnownTags = Map<string, Tag>;
+type KnownTags = Map<string, KnownTag>;
+
+interface KnownTag extends Tag, Followed {
+  source: string;
+}
+
+/** The tags that followed one last: comparing them takes less time than finding them. */
+interface Followed {
+  next: KnownTag | null;
+  other: KnownTag | null;
+}
 
 /** By the requested attributes. */
 const knownTags = new WeakMap<ReadonlySet<string>, KnownTags>();
@@ -120,7 +130,7 @@ const MAX_NEW_TAGS = 250;
 const MAX_KNOWN_LENGTH = 500;
 
 function knownTagsOf(requested: ReadonlySet<string>): KnownTags {
-  const known = knownTags.get(requested) ?? new Map<string, Tag>();
+  const known = knownTags.get(requested) ?? new Map<string, KnownTag>();
   knownTags.set(requested, known);
   return known;
 }
@@ -129,7 +139,11 @@ function knownTagsOf(requested: ReadonlySet<string>): KnownTags {
 function remember(known: KnownTags, source: string, tag: Tag): void {
   if (source.length > MAX_KNOWN_LENGTH) return;
   if (known.size >= MAX_KNOWN_TAGS) known.clear();
-  known.set(ownCopy(source), {
+  const own = ownCopy(source);
+  known.set(own, {
+    source: own,
+    next: null,
+    other: null,
     name: ownCopy(tag.name),
     isEnd: tag.isEnd,
     attributes: new Map(Array.from(tag.attributes, ([name, value]) => [ownCopy(name), ownCopy(value)])),
@@ -138,7 +152,7 @@ function remember(known: KnownTags, source: string, tag: Tag): void {
 }
 
 function ownCopy(text: string): string {
-  return Buffer.from(text, 'utf16le').toString('utf16le');
+  return String(JSON.parse(JSON.stringify(text)));
 }
 
 /** `walkHtml` in steps. */
@@ -197,6 +211,7 @@ export function* walkHtmlInSteps(
   /** The first ampersand from the last offset on. */
   let ampersand = -1;
   let newTags = 0;
+  let previous: Followed = { next: null, other: null };
   let yieldAt = CHARACTERS_PER_STEP;
   for (let at = 0; at < html.length; ) {
     if (at >= yieldAt) {
@@ -210,20 +225,30 @@ export function* walkHtmlInSteps(
       continue;
     }
     if (tagStart > at) readText(at, tagStart);
-    const source = html.slice(tagStart, positionOf(html, '>', tagStart) + 1);
-    const tag = known.get(source);
-    if (tag === undefined) {
-      at = yield* reader.read(tagStart);
-      const { last } = reader;
-      const isWhole = last !== null && last.start === tagStart && at === tagStart + source.length;
-      if (isWhole && newTags++ < MAX_NEW_TAGS) remember(known, source, last.tag);
-    } else {
-      readTag(tag, tagStart);
-      at = tagStart + source.length;
+    let tag: KnownTag | null = isAt(html, tagStart, previous.next) ?? isAt(html, tagStart, previous.other);
+    if (tag === null) {
+      const source = html.slice(tagStart, positionOf(html, '>', tagStart) + 1);
+      tag = known.get(source) ?? null;
+      if (tag === null) {
+        at = yield* reader.read(tagStart);
+        const { last } = reader;
+        const isWhole = last !== null && last.start === tagStart && at === tagStart + source.length;
+        if (isWhole && newTags++ < MAX_NEW_TAGS) remember(known, source, last.tag);
+        previous = { next: null, other: null };
+        continue;
+      }
+      [previous.next, previous.other] = [tag, previous.next];
     }
+    readTag(tag, tagStart);
+    at = tagStart + tag.source.length;
+    previous = tag;
   }
   reader.end();
   endText();
+}
+
+function isAt(html: string, at: number, tag: KnownTag | null): KnownTag | null {
+  return tag !== null && html.substring(at, at + tag.source.length) === tag.source ? tag : null;
 }
 
 /** The first position from `from` on; the length when there is none. */
