@@ -20,6 +20,9 @@ export interface CreatedAccount {
   keys: Record<AccountScope, string>;
 }
 
+/** Why a request of an account is refused that was exported to another installation. */
+export const ACCOUNT_MOVES = 'This account is moving to another machine: try again';
+
 const FIRST_KEYS = ['setup', 'marketing', 'transactional'] as const satisfies AccountScope[];
 
 /**
@@ -61,6 +64,7 @@ export function createAccounts({
         logo_url: null,
         created_at: at,
         updated_at: at,
+        moved_at: null,
       };
       const newKey = (scope: AccountScope) =>
         createKeyRow(
@@ -122,8 +126,16 @@ export function createAccounts({
               'INVALID_STATE',
               `The import of account ${accountId} is not complete: run "postrider account import" with its file again`,
             )
-          : { status },
+          : { status, ...(status === 'active' ? { moved_at: null } : {}) },
       ),
+    /**
+     * Disables an account that is exported: its requests get 503, and its queue is sent. Idempotent, until it is enabled.
+     */
+    move: (accountId: string): Promise<Account | Refusal> =>
+      change(accountId, ({ moved_at: movedAt }) => ({
+        status: 'disabled',
+        moved_at: movedAt ?? clock.now(),
+      })),
   };
 }
 

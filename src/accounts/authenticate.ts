@@ -2,6 +2,7 @@ import { type Refusal, type RefusalDetail, refuse } from '../core/refusal.ts';
 import { isLoopback } from '../dns/address-kinds.ts';
 import type { ApiKeyWithAccount } from '../store/api-keys.ts';
 import type { Context } from '../store/context.ts';
+import { ACCOUNT_MOVES } from './accounts.ts';
 import { type Network, parseNetwork } from './caller-addresses.ts';
 import { type ApiScope, type KeyRights, keyHash, rightsOf } from './keys.ts';
 import { FAILURES_PER_MINUTE, type FailureLimits } from './rate-limits.ts';
@@ -90,7 +91,11 @@ export function createAuthenticator(
     if (caller.allowIps.length > 0 && !isAllowed) {
       return refuse('KEY_NOT_ALLOWED', 'This key may not be used from this address');
     }
-    if (key.account_status !== 'active') return refuse('ACCOUNT_DISABLED', 'This account is disabled');
+    if (key.account_status !== 'active') {
+      return key.account_moved_at === null
+        ? refuse('ACCOUNT_DISABLED', 'This account is disabled')
+        : refuse('UNAVAILABLE', ACCOUNT_MOVES);
+    }
     if (!caller.scopes.includes(scope)) {
       return refuse('INSUFFICIENT_SCOPE', `This key does not have the scope "${scope}"`);
     }

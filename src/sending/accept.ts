@@ -1,3 +1,4 @@
+import { ACCOUNT_MOVES } from '../accounts/accounts.ts';
 import type { AccountLimits } from '../accounts/limits.ts';
 import { HOUR } from '../core/clock.ts';
 import { createFairLimit } from '../core/concurrency/gate.ts';
@@ -300,6 +301,9 @@ export function createAcceptance(
       // The domain can have been deleted while the request waited.
       if (tx.domains.byId(domain.domain_id) === null)
         return refuse('DOMAIN_NOT_REGISTERED', `The domain ${domain.name} was deleted`);
+      // Its export has what was stored before.
+      if (typeof tx.accounts.get(accountId)?.moved_at === 'number')
+        return refuse('UNAVAILABLE', ACCOUNT_MOVES);
       const limited = parts.limits.takeMessages(tx, accountId, draft.copies.length, clock.now());
       if (limited !== null) return limited;
       const ended = step?.store(tx, draft.copies[0]?.messageId ?? '') ?? null;

@@ -24,6 +24,8 @@ export interface AccountRow {
   logo_url: string | null;
   created_at: number;
   updated_at: number;
+  /** When it was exported to another installation, and disabled; what is in its queue is sent here. Null: it is at home here. */
+  moved_at: number | null;
 }
 
 /** Selects a page of the accounts, oldest first. */

@@ -41,7 +41,10 @@ export interface ApiKeyFilter {
   limit: number;
 }
 
-export type ApiKeyWithAccount = ApiKeyRow & { account_status: AccountRow['status'] };
+export type ApiKeyWithAccount = ApiKeyRow & {
+  account_status: AccountRow['status'];
+  account_moved_at: AccountRow['moved_at'];
+};
 
 export const API_KEY_POLICY = {
   table: 'api_keys',
@@ -56,7 +59,7 @@ export const API_KEY_POLICY = {
 export function apiKeyTable(db: Database) {
   const sql = statements(db);
   const WITH_ACCOUNT =
-    'SELECT k.*, a.status AS account_status FROM api_keys k JOIN accounts a USING (account_id)';
+    'SELECT k.*, a.status AS account_status, a.moved_at AS account_moved_at FROM api_keys k JOIN accounts a USING (account_id)';
   const byHash = db.prepare<[Buffer], ApiKeyWithAccount>(`${WITH_ACCOUNT} WHERE k.hash = ?`);
   const bySigner = db.prepare<[string], ApiKeyWithAccount>(
     `${WITH_ACCOUNT} WHERE k.key_id = ? AND k.signing_secret IS NOT NULL`,

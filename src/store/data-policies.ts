@@ -42,6 +42,7 @@ import { SPAM_RATE_POLICY } from './reputation/spam-rates.ts';
 import { STRIKE_POLICY, SUPPRESSION_POLICY, SUPPRESSION_REMOVAL_POLICY } from './suppressions.ts';
 import { STS_POLICY_POLICY } from './tls/sts-policies.ts';
 import { TLS_SESSION_POLICY } from './tls/tls-sessions.ts';
+import { ACCOUNT_CHANGE_POLICY } from './transfer/account-moves.ts';
 import { MOVED_MESSAGE_POLICY } from './transfer/moved-messages.ts';
 import { WEBHOOK_DELIVERY_POLICY } from './webhook-deliveries.ts';
 
@@ -59,6 +60,7 @@ export const DATA_POLICIES = [
   STRIKE_POLICY,
   DELAY_NOTICE_POLICY,
   MOVED_MESSAGE_POLICY,
+  ACCOUNT_CHANGE_POLICY,
   HOURLY_COUNT_POLICY,
   TAG_COUNT_POLICY,
   REPUTATION_COUNT_POLICY,
@@ -160,6 +162,7 @@ export const EXPORT_OF_TABLE: Record<PersonalTable, ExportSection | { omitted: s
   inbound_parts: {
     omitted: 'the mail itself, which the person has; GET /web-setup/inbound/{inboundId}/raw returns it',
   },
+  account_changes: { omitted: 'identifiers of people whose data changed during a move' },
   moved_messages: { omitted: 'identifiers of messages that the earlier installation exports' },
   erasures: { omitted: 'exists until an erasure is complete' },
   unclassified_replies: { omitted: 'replies of mail servers, without the recipient' },
@@ -203,6 +206,7 @@ function stepsOf({ erasure }: DataPolicy): readonly ErasureStep[] {
 export const OTHER_TABLES = [
   'account_imports',
   'account_limits',
+  'account_moves',
   'account_numbers',
   'accounts',
   // Deleted with the key.

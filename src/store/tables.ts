@@ -69,6 +69,7 @@ import { suppressionRemovalTable, suppressionTable } from './suppressions.ts';
 import { templateTable, templateVersionTable } from './templates.ts';
 import { stsPolicyTable } from './tls/sts-policies.ts';
 import { tlsSessionTable } from './tls/tls-sessions.ts';
+import { accountMoveTable } from './transfer/account-moves.ts';
 import { accountImportTable, importedRecordTable, tokenKeyTable } from './transfer/imported-records.ts';
 import { movedMessageTable } from './transfer/moved-messages.ts';
 import { webhookDeliveryTable } from './webhook-deliveries.ts';
@@ -165,6 +166,7 @@ export function createTables(db: Database) {
     sealedValues: () => sealedValueTable(db),
     movedMessages: () => movedMessageTable(db),
     accountImports: () => accountImportTable(db),
+    accountMoves: () => accountMoveTable(db),
     importedRecords: () => importedRecordTable(db),
     restoreHolds: () => restoreHoldTable(db),
     retention: () => retentionTable(db),

@@ -1,5 +1,6 @@
 import { createPrivateKey } from 'node:crypto';
 import { keyHash, signingSecretSealContext } from '../accounts/keys.ts';
+import { recordOf } from '../core/record-of.ts';
 import { isRefusal } from '../core/refusal.ts';
 import { publicKeyOf } from '../domains/keys.ts';
 import { registrableDomain } from '../domains/names.ts';
@@ -16,6 +17,8 @@ import type { Records, TypedRecord } from './records.ts';
 
 /** The digest of a valid file, and its conflicts with this installation. */
 export interface FileCheckResult extends FileDigest {
+  /** The ids of rows that others refer to, by type. */
+  ids: KnownIds;
   /** Objects that already exist in this installation, at most `MAX_CONFLICTS`; empty: the file can be imported. */
   conflicts: string[];
 }
@@ -23,8 +26,8 @@ export interface FileCheckResult extends FileDigest {
 export interface CheckOptions {
   /** `webhooks.allowPrivateNetworks`. */
   allowPrivateNetworks: boolean;
-  /** An import of this account is in progress: its own rows do not conflict. */
-  resumes: boolean;
+  /** Rows of this account do not conflict: an import is in progress, or replaces a copy. */
+  mayExist: boolean;
   onProgress?(done: number, total: number): void;
   signal?: AbortSignal;
 }
@@ -41,24 +44,32 @@ const MAX_IDS = 1_000_000;
 export async function checkFile(
   file: AccountFile,
   tables: Tables,
-  { allowPrivateNetworks, resumes, onProgress, signal }: CheckOptions,
+  { allowPrivateNetworks, mayExist, onProgress, signal }: CheckOptions,
 ): Promise<FileCheckResult> {
   const { accountId } = file.header;
   const unique = createUniqueValues();
   try {
-    const checker = createChecker({ accountId, seal: file.seal, unique, allowPrivateNetworks });
-    const conflicts = resumes ? [] : accountConflicts(tables, accountId);
+    const checker = createChecker({
+      accountId,
+      seal: file.seal,
+      unique,
+      allowPrivateNetworks,
+      isStored: (hash) =>
+        file.header.part === 'difference' && tables.importedRecords.hasContent(accountId, hash),
+    });
+    const conflicts = accountConflicts(tables, accountId, mayExist);
     const reading = file.records(onProgress);
     for (;;) {
       const { done, value } = await reading.next();
       if (done === true) {
         checker.finish();
-        return { ...value, conflicts };
+        return { ...value, conflicts, ids: checker.ids };
       }
       signal?.throwIfAborted();
       for (const typed of value) {
+        if (typed.type === 'changed') continue;
         checker.check(typed);
-        if (resumes || conflicts.length >= MAX_CONFLICTS) continue;
+        if (conflicts.length >= MAX_CONFLICTS) continue;
         const conflict = conflictOf(tables, accountId, typed);
         if (conflict !== null) conflicts.push(conflict);
       }
@@ -68,7 +79,8 @@ export async function checkFile(
   }
 }
 
-function accountConflicts(tables: Tables, accountId: string): string[] {
+function accountConflicts(tables: Tables, accountId: string, mayExist: boolean): string[] {
+  if (!mayExist && tables.accounts.get(accountId) !== null) return [`account ${accountId} already exists`];
   const tag = accountTag(accountId);
   const other = tables.accounts
     .list()
@@ -77,23 +89,36 @@ function accountConflicts(tables: Tables, accountId: string): string[] {
   return other === undefined ? [] : [`account ${other.account_id} has the same tag in links`];
 }
 
+/** Types whose ids are kept: rows of others refer to them, or the database has more about them than the file. */
+export const REFERRED_TYPES = [
+  'api_key',
+  'domain_group',
+  'domain',
+  'template',
+  'subscription_group',
+  'webhook',
+  'campaign',
+  'sequence',
+  'media',
+] as const;
+type KnownIds = Readonly<Record<(typeof REFERRED_TYPES)[number], ReadonlySet<string>>>;
+
 /** Null when nothing in the database prevents the import of this record. */
 function conflictOf(tables: Tables, accountId: string, typed: TypedRecord): string | null {
   const { type, record } = typed;
   const column = tables.importedRecords.conflict(type, record, accountId);
-  if (type === 'account') return column === null ? null : `account ${accountId} already exists`;
   if (type === 'domain') {
-    const [other] = tables.domains.ofName(record.name, 1);
+    const other = tables.domains.ofName(record.name, 2).find(({ account_id: id }) => id !== accountId);
     if (other !== undefined) return `domain ${record.name} is registered by account ${other.account_id}`;
   }
   if (type === 'campaign') {
-    const job = record.sends.find(({ job_id: id }) => tables.importedRecords.hasJob(id));
+    const job = record.sends.find(({ job_id: id }) => tables.importedRecords.hasJob(id, accountId));
     if (job !== undefined) return `job ${job.job_id} already exists`;
   }
   if (type === 'moved_message') {
     const { message_id: id } = record;
     const known = tables.messages.byId(id) ?? tables.movedMessages.byId(id);
-    return known === null ? null : `message ${id} already exists`;
+    return known === null || known.account_id === accountId ? null : `message ${id} already exists`;
   }
   if (column === null) return null;
   return `${type.replaceAll('_', ' ')} ${nameOf(typed)} already exists (${column})`;
@@ -110,21 +135,18 @@ function createChecker({
   seal,
   unique,
   allowPrivateNetworks,
+  isStored,
 }: {
   accountId: string;
   seal: FileSeal;
   unique: UniqueValues;
   allowPrivateNetworks: boolean;
+  /** Whether this installation has an image with this hash of the account. */
+  isStored(hash: string): boolean;
 }) {
-  const ids = {
-    domainGroup: new Set<string>(),
-    webhook: new Set<string>(),
-    complianceTemplate: new Set<string>(),
-    subscriptionGroup: new Set<string>(),
-    campaign: new Set<string>(),
-    sequence: new Set<string>(),
-    mediaContent: new Set<string>(),
-  };
+  const ids = recordOf(REFERRED_TYPES, () => new Set<string>());
+  const complianceTemplates = new Set<string>();
+  const mediaContents = new Set<string>();
   /** By id. */
   const domainNames = new Map<string, string>();
   let accounts = 0;
@@ -146,11 +168,11 @@ function createChecker({
   };
 
   function domain(record: Records['domain']): void {
-    once('domain', record.domain_id);
+    addId(ids.domain, 'domain', record.domain_id);
     once('secondary domain', record.alt_domain_id);
     domainNames.set(record.domain_id, record.name);
     once('registration', record.name, record.use_case, record.region);
-    requireKnown(ids.domainGroup, 'domain group', record.group_id);
+    requireKnown(ids.domain_group, 'domain group', record.group_id);
     if (registrableDomain(record.name) !== record.name) fail(`${record.name} cannot be registered`);
     for (const key of record.dkim_keys) {
       once('DKIM selector', record.domain_id, key.selector);
@@ -172,7 +194,7 @@ function createChecker({
   }
 
   function apiKey({ key_id: id, hash, signing_secret: sealed }: Records['api_key']): void {
-    once('API key', id);
+    addId(ids.api_key, 'API key', id);
     once('hash of an API key', hash);
     if (sealed === null) return;
     const secret = secretOf(sealed, signingSecretSealContext(id)).toString();
@@ -192,7 +214,7 @@ function createChecker({
       fail(`the hash of contact ${name} does not match its phone number`);
     for (const hash of [record.email_hash, record.phone_hash]) if (hash !== null) once('identifier', hash);
     for (const { group_seq: group } of record.subscriptions)
-      requireKnown(ids.subscriptionGroup, 'subscription group', group);
+      requireKnown(ids.subscription_group, 'subscription group', group);
     for (const { campaign_seq: campaign } of record.campaigns)
       requireKnown(ids.campaign, 'campaign', campaign);
     for (const { sequence_seq: sequence, occurrence } of record.sequences) {
@@ -238,18 +260,18 @@ function createChecker({
         return apiKey(typed.record);
       case 'domain_group':
         defaultGroups += typed.record.is_default;
-        return addId(ids.domainGroup, 'domain group', typed.record.group_id);
+        return addId(ids.domain_group, 'domain group', typed.record.group_id);
       case 'domain':
         return domain(typed.record);
       case 'partial':
         once('name of a partial', typed.record.name);
         return once('partial', typed.record.partial_id);
       case 'template':
-        return once('template', typed.record.template_id);
+        return addId(ids.template, 'template', typed.record.template_id);
       case 'compliance_template': {
         const { template_id: id, is_default: isDefault, domain: name, type } = typed.record;
         if (isDefault === 1) once('default compliance template', type, name ?? '');
-        return addId(ids.complianceTemplate, 'compliance template', id);
+        return addId(complianceTemplates, 'compliance template', id);
       }
       case 'subscription_group': {
         const group = typed.record;
@@ -258,9 +280,9 @@ function createChecker({
           group.report_abuse_template_id,
           group.company_address_template_id,
         ])
-          requireKnown(ids.complianceTemplate, 'compliance template', id);
+          requireKnown(complianceTemplates, 'compliance template', id);
         if (group.archive_key !== null) once('archive', group.archive_key);
-        return addId(ids.subscriptionGroup, 'subscription group', group.subscription_group_id);
+        return addId(ids.subscription_group, 'subscription group', group.subscription_group_id);
       }
       case 'webhook':
         return webhook(typed.record);
@@ -285,18 +307,19 @@ function createChecker({
       }
       case 'media_content':
         return addId(
-          ids.mediaContent,
+          mediaContents,
           'content of an image',
           Buffer.from(typed.record.hash, 'base64').toString('hex'),
         );
       case 'media':
-        requireKnown(ids.mediaContent, 'content of an image', typed.record.content_seq);
+        if (!isStored(typed.record.content_seq))
+          requireKnown(mediaContents, 'content of an image', typed.record.content_seq);
         once('link of an image', typed.record.link);
-        return once('image', typed.record.media_id);
+        return addId(ids.media, 'image', typed.record.media_id);
       case 'contact':
         return contact(typed.record);
       case 'group_opt_out':
-        requireKnown(ids.subscriptionGroup, 'subscription group', typed.record.group_seq);
+        requireKnown(ids.subscription_group, 'subscription group', typed.record.group_seq);
         return once('opt-out', typed.record.group_seq, typed.record.recipient_hash);
       case 'suppression': {
         const { recipient_hash: hash, stream, reason, email } = typed.record;
@@ -323,6 +346,7 @@ function createChecker({
 
   return {
     check,
+    ids,
     /** Called after the last record. */
     finish: (): void => {
       if (accounts !== 1) fail(`it has ${accounts} accounts`);

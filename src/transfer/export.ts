@@ -4,6 +4,7 @@ import { type FileHandle, link, open, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { PassThrough, Readable, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createGzip } from 'node:zlib';
 import { createAccounts } from '../accounts/accounts.ts';
 import { flush } from '../backup/files.ts';
@@ -17,11 +18,14 @@ import { ownTokenKey } from '../mail/tokens.ts';
 import { instanceIn } from '../store/backup/identity.ts';
 import type { Context } from '../store/context.ts';
 import { databaseFileIn } from '../store/database/connection.ts';
+import { createPortions } from '../store/maintenance/portions.ts';
 import { formatBytes } from '../store/migrate/upgrade.ts';
 import type { Tables } from '../store/tables.ts';
+import { type AccountMoveRow, CHANGE_KINDS, type MoveMarks } from '../store/transfer/account-moves.ts';
 import { type ExportedAccount, openExportedAccount } from '../store/transfer/exported-account.ts';
 import { TRANSFER_TYPES, type TransferRecord, type TransferValue } from '../store/transfer/kinds.ts';
 import {
+  CHANGED_KEYS,
   type End,
   type FileContext,
   type FileSeal,
@@ -46,8 +50,17 @@ export interface ExportOptions {
   passphrase: string;
   /** A new file, or a stream. */
   output: string | Writable;
-  /** The account stays enabled, and this installation sends what is in the queue. */
+  /**
+   * whole: disables the account and writes everything. first: writes everything while the account is in use, and has the
+   * database note what changes from then on. difference: disables the account and writes what changed after the first file.
+   */
+  part: Header['part'];
+  /** This installation sends what is in the queue. */
   withoutQueue: boolean;
+  /** How long to wait, when the account is disabled, until the queue has no message; ms. */
+  waitMs: number;
+  /** Called when the account was disabled, with the messages in its queue. */
+  onWaiting?(queued: number): void;
   /** Called every PROGRESS_RECORDS records with the number of records that are written. */
   onProgress?(done: number, total: number): void;
   signal?: AbortSignal;
@@ -62,6 +75,8 @@ export interface ExportResult {
   queued: number;
   /** Whether the export disabled the account. */
   disabled: boolean;
+  /** Time in which requests were refused until the file was written; ms. 0 for a first file. */
+  refusedMs: number;
 }
 
 /** Time for which bounces and complaints about a message are expected. */
@@ -71,52 +86,129 @@ const MAX_LOG_GROWTH_BYTES = 4 * 2 ** 30;
 /** Bytes of lines that are compressed together. */
 const CHUNK_BYTES = 64 * 1024;
 const PROGRESS_RECORDS = 1000;
+const QUEUE_INTERVAL_MS = 50;
+const MOVE_ID_BYTES = 16;
 
 /**
- * Writes the state of an account at one moment to a file; the daemon may be running. Without `withoutQueue` the account is
- * disabled first, so that only recipients change its data afterwards. Refuses (`INVALID_STATE`) while messages,
+ * Writes the state of an account at one moment to a file; the daemon may be running. Unless it is a first file, the account is
+ * disabled before that, so that only recipients change its data afterwards. Refuses (`INVALID_STATE`) while messages,
  * campaigns or erasures of the account are unfinished. Throws OperatorFault when the file cannot be written: then no file
- * remains, and the account has its previous status.
+ * remains, and the account has its previous status. After an export that was killed it may be disabled: it can be exported
+ * again, or enabled.
  */
 export async function exportAccount(
   deps: ExportContext,
   options: ExportOptions,
 ): Promise<ExportResult | Refusal> {
-  const { accountId, withoutQueue, passphrase } = options;
+  const { accountId, part, passphrase } = options;
   const kdf = newKdf(deps.random);
   const seal = await fileSeal(passphrase, kdf, deps);
   const refusal = refusalOf(deps.tables, options);
   if (refusal !== null) return refusal;
   if (typeof options.output === 'string') requireNew(options.output);
+  const queued = () => deps.tables.queue.counts({ accountId }).messages;
+  if (part === 'first') {
+    const move = await beginMove(deps, accountId);
+    const { marks, ...written } = await writeFile(deps, options, { kdf, seal, move });
+    await deps.writer.run((tx) =>
+      tx.accountMoves.setMarks({ account_id: accountId, move_id: move.move_id, ...marks }),
+    );
+    return { accountId, ...written, queued: queued(), disabled: false, refusedMs: 0 };
+  }
   const accounts = createAccounts(deps);
-  const disables = !withoutQueue && accounts.get(accountId)?.status === 'active';
+  const disables = accounts.get(accountId)?.status === 'active';
   const enableAgain = async () => {
     if (disables) await accounts.setStatus(accountId, 'active');
   };
-  if (disables) await accounts.setStatus(accountId, 'disabled');
+  const began = performance.now();
+  // One that was disabled before holds its messages, and keeps holding them.
+  if (disables) await accounts.move(accountId);
   try {
-    // A request in progress may have queued a message before the account was disabled.
-    const late = refusalOf(deps.tables, options);
+    await queueToEnd(options, queued);
+    // A request in progress may have begun something before the account was disabled.
+    const late = refusalOf(deps.tables, options) ?? queueRefusal(options, queued());
     if (late !== null) {
       await enableAgain();
       return late;
     }
-    const written = await writeFile(deps, options, kdf, seal);
-    const { messages: queued } = deps.tables.queue.counts({ accountId });
-    return { accountId, ...written, queued, disabled: disables };
+    const move = part === 'difference' ? deps.tables.accountMoves.get(accountId) : null;
+    const { marks: _, ...written } = await writeFile(deps, options, { kdf, seal, move });
+    return {
+      accountId,
+      ...written,
+      queued: queued(),
+      disabled: disables,
+      refusedMs: performance.now() - began,
+    };
   } catch (error) {
     await enableAgain();
     throw error;
   }
 }
 
-function refusalOf(tables: Tables, { accountId, withoutQueue }: ExportOptions): Refusal | null {
+/** Ends the notes of changes that a first file began. Refuses (`INVALID_STATE`) when there are none. */
+export async function cancelMove(
+  { tables, writer }: Pick<ExportContext, 'tables' | 'writer'>,
+  accountId: string,
+): Promise<null | Refusal> {
+  if (tables.accountMoves.get(accountId) === null)
+    return refuse('INVALID_STATE', `Account ${accountId} has no first file`);
+  await endMove(writer, accountId);
+  return null;
+}
+
+/** Removes the notes of changes. */
+export async function endMove(writer: Context['writer'], accountId: string): Promise<void> {
+  await writer.run((tx) => tx.accountMoves.end(accountId));
+  await createPortions({ writer, share: accountId }).run((tx, limit) => {
+    const rows = tx.accountMoves.removeChanges(accountId, limit);
+    return { rows, isDone: rows === 0 };
+  });
+}
+
+/** Changes are noted from here on: the first file is read afterwards. */
+async function beginMove(
+  { writer, clock, random }: ExportContext,
+  accountId: string,
+): Promise<AccountMoveRow> {
+  await endMove(writer, accountId);
+  const move: AccountMoveRow = {
+    account_id: accountId,
+    move_id: random.bytes(MOVE_ID_BYTES).toString('hex'),
+    started_at: clock.now(),
+    last_message: null,
+    last_content: null,
+  };
+  await writer.run((tx) => tx.accountMoves.begin(move));
+  return move;
+}
+
+/** Waits until the queue is empty, or the time has passed. */
+async function queueToEnd(
+  { withoutQueue, waitMs, onWaiting, signal }: ExportOptions,
+  queued: () => number,
+): Promise<void> {
+  if (withoutQueue) return;
+  const until = performance.now() + waitMs;
+  for (let messages = queued(); messages > 0 && performance.now() < until; messages = queued()) {
+    signal?.throwIfAborted();
+    onWaiting?.(messages);
+    await sleep(QUEUE_INTERVAL_MS);
+  }
+}
+
+function refusalOf(tables: Tables, { accountId, part }: ExportOptions): Refusal | null {
   if (tables.accounts.get(accountId) === null)
     return refuse('ACCOUNT_NOT_FOUND', `There is no account ${accountId}`);
   if (tables.accountImports.get(accountId) !== null)
     return refuse(
       'INVALID_STATE',
       `The import of account ${accountId} is not complete: run "postrider account import" with its file again`,
+    );
+  if (part === 'difference' && typeof tables.accountMoves.get(accountId)?.last_message !== 'number')
+    return refuse(
+      'INVALID_STATE',
+      `Account ${accountId} has no complete first file: write one with --live, and import it on the other machine`,
     );
   const open = tables.campaignSends
     .open()
@@ -127,6 +219,8 @@ function refusalOf(tables: Tables, { accountId, withoutQueue }: ExportOptions): 
       'INVALID_STATE',
       `Campaign ${open.campaign_id} is ${open.status}: wait until it is sent, or cancel it`,
     );
+  // A first file may have them: the difference removes them again.
+  if (part === 'first') return null;
   const isErasing = tables.erasures
     .pending()
     .some((seq) => tables.erasures.get(seq)?.account_id === accountId);
@@ -135,27 +229,37 @@ function refusalOf(tables: Tables, { accountId, withoutQueue }: ExportOptions): 
       'INVALID_STATE',
       `People of account ${accountId} are being erased: try again when that is complete`,
     );
-  const { messages } = tables.queue.counts({ accountId });
-  if (messages > 0 && !withoutQueue)
-    return refuse(
-      'INVALID_STATE',
-      `Account ${accountId} has ${messages} ${messages === 1 ? 'message' : 'messages'} in the queue: wait until they are sent, or let this daemon send them with --without-queue`,
-    );
   return null;
+}
+
+function queueRefusal({ accountId, withoutQueue }: ExportOptions, messages: number): Refusal | null {
+  if (messages === 0 || withoutQueue) return null;
+  return refuse(
+    'INVALID_STATE',
+    `Account ${accountId} has ${messages} ${messages === 1 ? 'message' : 'messages'} in the queue: wait until they are sent, or let this daemon send them with --without-queue`,
+  );
+}
+
+interface FileBasis {
+  kdf: Header['kdf'];
+  seal: FileSeal;
+  /** Null: of a whole file. */
+  move: AccountMoveRow | null;
 }
 
 async function writeFile(
   deps: ExportContext,
   options: ExportOptions,
-  kdf: Header['kdf'],
-  seal: FileSeal,
-): Promise<Pick<ExportResult, 'counts' | 'bytes'>> {
-  const { accountId, output, signal } = options;
+  { kdf, seal, move }: FileBasis,
+): Promise<Pick<ExportResult, 'counts' | 'bytes'> & { marks: MoveMarks }> {
+  const { accountId, output, part, signal } = options;
   const now = deps.clock.now();
+  const { moved_at: movedAt = null } = deps.tables.accounts.get(accountId) ?? {};
   const account = openExportedAccount(databaseFileIn(options.dataDir), {
     accountId,
     now,
     messagesSince: now - REPORTS_EXPECTED_MS,
+    after: part === 'difference' ? marksOf(move) : null,
   });
   try {
     const header: Header = {
@@ -167,6 +271,9 @@ async function writeFile(
       hostname: options.hostname,
       instanceId: instanceIn(deps.tables)?.instanceId ?? null,
       accountId,
+      part,
+      moveId: move?.move_id ?? null,
+      movedAt: movedAt === null ? null : iso(movedAt),
       kdf,
       tokenKey: seal.seal(tokenKeyOf(deps, accountId), tokenKeySealContext(accountId)).toString('base64'),
       counts: account.counts(),
@@ -183,10 +290,17 @@ async function writeFile(
         pipeline(source, createGzip(), counted, (chunks: AsyncIterable<Buffer>) => save(file, chunks), stop),
       );
     else await pipeline(source, createGzip(), counted, output, { end: false, ...stop });
-    return { counts: header.counts, bytes };
+    return { counts: header.counts, bytes, marks: account.marks() };
   } finally {
     account.close();
   }
+}
+
+function marksOf(move: AccountMoveRow | null): MoveMarks {
+  const { last_message, last_content } = move ?? {};
+  if (typeof last_message !== 'number' || typeof last_content !== 'number')
+    throw new Error('the first file is not complete');
+  return { last_message, last_content };
 }
 
 /** The keys of the account's tokens: those that were imported with it, or those of this installation. */
@@ -262,6 +376,14 @@ async function* lines(
     return chunk;
   };
   add(header);
+  if (header.part === 'difference') {
+    for (const kind of CHANGE_KINDS) {
+      for (const keys of inGroups(account.changes(kind), CHANGED_KEYS)) {
+        add({ type: 'changed', record: { kind, keys } });
+        if (size >= CHUNK_BYTES) yield take();
+      }
+    }
+  }
   for (const type of TRANSFER_TYPES) {
     for (const record of account.records(type)) {
       add({ type, record: portable(withSecrets(type, record, reseal)) });
@@ -282,6 +404,17 @@ async function* lines(
   };
   add(end);
   yield take();
+}
+
+function* inGroups(keys: Iterable<string>, size: number): Generator<string[]> {
+  let group: string[] = [];
+  for (const key of keys) {
+    group.push(key);
+    if (group.length < size) continue;
+    yield group;
+    group = [];
+  }
+  if (group.length > 0) yield group;
 }
 
 function checkLogGrowth(account: ExportedAccount): void {

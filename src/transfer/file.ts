@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
 import { Readable } from 'node:stream';
+import { isDeepStrictEqual } from 'node:util';
 import { createGunzip } from 'node:zlib';
 import type * as z from 'zod';
 import { fileFault, OperatorFault } from '../core/operator-fault.ts';
@@ -9,6 +10,7 @@ import { ACCOUNT_KEY_LENGTH } from '../mail/tokens.ts';
 import { formatBytes } from '../store/migrate/upgrade.ts';
 import { TRANSFER_TYPES, type TransferType } from '../store/transfer/kinds.ts';
 import {
+  changedSchema,
   endSchema,
   type FileContext,
   type FileSeal,
@@ -34,8 +36,15 @@ export interface AccountFile {
    * Reads all records in portions. Each record has been validated; whether the file is complete and unchanged is known after
    * the last one. Throws OperatorFault. `onProgress`: bytes of the file.
    */
-  records(onProgress?: (done: number, total: number) => void): AsyncGenerator<TypedRecord[], FileDigest>;
+  records(onProgress?: (done: number, total: number) => void): AsyncGenerator<FileItem[], FileDigest>;
   close(): Promise<void>;
+}
+
+/** A record, or keys whose records a difference replaces. */
+export type FileItem = TypedRecord | Changed;
+export interface Changed {
+  type: 'changed';
+  record: z.output<typeof changedSchema>;
 }
 
 export interface FileDigest {
@@ -125,21 +134,21 @@ async function* records(
   handle: FileHandle,
   { name, size, header, seal }: Source,
   onProgress?: (done: number, total: number) => void,
-): AsyncGenerator<TypedRecord[], FileDigest> {
+): AsyncGenerator<FileItem[], FileDigest> {
   const digest = createHash('sha256');
   const remaining = new Map<TransferType, number>(TRANSFER_TYPES.map((type) => [type, header.counts[type]]));
-  let position = 0;
+  let position = -1;
   let number = 0;
   let end: FileDigest | null = null;
   for await (const portion of lines(handle, name, size, onProgress)) {
-    const found: TypedRecord[] = [];
+    const found: FileItem[] = [];
     for (const line of portion) {
       number++;
       if (end !== null) throw new FileFault(`${name} is damaged: line ${number} follows the end`);
       const value = parseJson(name, line, number);
       if (number === 1) {
         // The header was read when the file was opened.
-        if (JSON.stringify(value) !== JSON.stringify(header))
+        if (!isDeepStrictEqual(headerSchema.safeParse(value).data, header))
           throw new FileFault(`${name} was changed while it was read`);
       } else if ('end' in value) {
         const missing = TRANSFER_TYPES.find((type) => remaining.get(type) !== 0);
@@ -149,17 +158,20 @@ async function* records(
           );
         end = verifiedEnd(name, value, digest.copy().digest(), { seal, records: totalOf(header.counts) });
       } else {
-        const record = parseRecord(name, value, number);
-        const at = TRANSFER_TYPES.indexOf(record.type);
-        if (at < position) throw new FileFault(`${name}: line ${number}: ${record.type} is out of order`);
+        const item = parseItem(name, value, number);
+        const at = item.type === 'changed' ? -1 : TRANSFER_TYPES.indexOf(item.type);
+        if (at < position || (at < 0 && header.part !== 'difference'))
+          throw new FileFault(`${name}: line ${number}: ${item.type} is out of order`);
         position = at;
-        const rest = (remaining.get(record.type) ?? 0) - 1;
-        if (rest < 0)
-          throw new FileFault(
-            `${name}: line ${number}: there are more records of type ${record.type} than the header states`,
-          );
-        remaining.set(record.type, rest);
-        found.push(record);
+        found.push(item);
+        if (item.type !== 'changed') {
+          const rest = (remaining.get(item.type) ?? 0) - 1;
+          if (rest < 0)
+            throw new FileFault(
+              `${name}: line ${number}: there are more records of type ${item.type} than the header states`,
+            );
+          remaining.set(item.type, rest);
+        }
       }
       digest.update(line);
     }
@@ -185,8 +197,10 @@ function verifiedEnd(
   return { sha256: end.sha256 };
 }
 
-function parseRecord(name: string, value: object, number: number): TypedRecord {
+function parseItem(name: string, value: object, number: number): FileItem {
   const { type, record, ...rest }: { type?: unknown; record?: unknown } = value;
+  if (type === 'changed' && Object.keys(rest).length === 0)
+    return { type, record: checked(changedSchema, record, `${name}: line ${number} (changed)`) };
   const known = TRANSFER_TYPES.find((each) => each === type);
   if (known === undefined)
     throw new FileFault(

@@ -6,12 +6,14 @@ import type { Random } from '../core/random.ts';
 import { recordOf } from '../core/record-of.ts';
 import type { Runtime } from '../core/runtime.ts';
 import { createSeal, type Seal } from '../core/seal.ts';
+import { CHANGE_KINDS } from '../store/transfer/account-moves.ts';
 import { TRANSFER_TYPES } from '../store/transfer/kinds.ts';
 
 /*
  * The file of an exported account: gzip of lines of JSON.
  *
  *     {"format":"postrider-account","version":1, …}     header: what the file contains
+ *     {"type":"changed","record":{"kind":…,"keys":[…]}} only in a difference: what is removed before its records are imported
  *     {"type":"contact","record":{"email":…}}           records, in the order of store/transfer/kinds
  *     {"end":true,"records":…,"sha256":…,"mac":…}       over all preceding lines
  *
@@ -37,6 +39,20 @@ export const accountIdSchema = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}
 
 const count = z.int().min(0).max(MAX_RECORDS);
 
+/**
+ * whole: everything. first: everything too, written while the account is in use; a difference follows. difference: what
+ * changed after the first file, and everything of which there is little.
+ */
+const FILE_PARTS = ['whole', 'first', 'difference'] as const;
+
+/** Keys in one line of a difference. */
+export const CHANGED_KEYS = 20;
+
+export const changedSchema = z.strictObject({
+  kind: z.enum(CHANGE_KINDS),
+  keys: z.array(z.string().max(4000)).max(CHANGED_KEYS),
+});
+
 export const headerSchema = z.strictObject({
   format: z.literal(FORMAT),
   version: z.literal(VERSION),
@@ -49,6 +65,12 @@ export const headerSchema = z.strictObject({
   hostname: z.string().max(255),
   instanceId: z.string().max(100).nullable(),
   accountId: accountIdSchema,
+  // Absent in files of older versions.
+  part: z.enum(FILE_PARTS).default('whole'),
+  /** Of a first file and its difference. */
+  moveId: z.string().max(100).nullable().default(null),
+  /** Since when requests of the account get 503; ISO 8601. */
+  movedAt: z.iso.datetime().nullable().default(null),
   kdf: z.strictObject({
     name: z.literal(KDF.name),
     n: z.literal(KDF.n),

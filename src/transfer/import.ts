@@ -6,11 +6,13 @@ import { accountTag } from '../mail/tokens.ts';
 import type { Context } from '../store/context.ts';
 import { createPortions } from '../store/maintenance/portions.ts';
 import type { Tables } from '../store/tables.ts';
+import type { AccountImportRow } from '../store/transfer/imported-records.ts';
 import type { TransferRecord } from '../store/transfer/kinds.ts';
-import { checkFile } from './check.ts';
-import { type AccountFile, openAccountFile } from './file.ts';
+import { checkFile, type FileCheckResult, REFERRED_TYPES } from './check.ts';
+import { endMove } from './export.ts';
+import { type AccountFile, type FileItem, openAccountFile } from './file.ts';
 import type { FileContext, Header } from './format.ts';
-import { BYTE_COLUMNS, type Records, type TypedRecord } from './records.ts';
+import { BYTE_COLUMNS, type Records } from './records.ts';
 import { withSecrets } from './secrets.ts';
 import { tokenKeySealContext } from './token-accounts.ts';
 
@@ -46,7 +48,10 @@ const MAX_PAUSE_MS = 1000;
  * Imports an account; the daemon may be running. The whole file is checked first: a file that is damaged, invalid or in conflict
  * with this installation changes nothing. Then records are imported in portions, each with the position in the file; an
  * interrupted import continues there. The account is disabled until an operator enables it, which is refused
- * before the import is complete.
+ * before the import is complete: after a first file, before that of its difference.
+ *
+ * A file replaces the copy of an account that was exported from here and not enabled since. A difference is imported from
+ * its beginning each time: it removes everything that it replaces first.
  */
 export async function importAccount(
   deps: ImportContext,
@@ -57,29 +62,53 @@ export async function importAccount(
   try {
     const { accountId } = file.header;
     const before = tables.accountImports.get(accountId);
-    const { conflicts, sha256 } = await checkFile(file, tables, {
+    const misfit = misfitOf(file.header, before);
+    if (misfit !== null) return refuse('INVALID_STATE', misfit);
+    const { conflicts, sha256, ids } = await checkFile(file, tables, {
       allowPrivateNetworks: options.allowPrivateNetworks,
-      resumes: before !== null,
+      mayExist: before !== null || typeof tables.accounts.get(accountId)?.moved_at === 'number',
       onProgress: (done, total) => options.onProgress?.('check', done, total),
       ...signalOf(options),
     });
-    if (before !== null && before.digest !== sha256)
+    const isDifference = file.header.part === 'difference';
+    if (before !== null && !isDifference && before.move_id === null && before.digest !== sha256)
       return refuse(
         'INVALID_STATE',
         `An import of account ${accountId} from another file is not complete: continue with that file, or remove what it imported with "postrider account import --cancel ${accountId}"`,
       );
     if (conflicts.length > 0)
       return refuse('INVALID_STATE', `Account ${accountId} cannot be imported: ${conflicts.join('; ')}`);
-    if (!options.dryRun) await importRecords(deps, options, file, { sha256, done: before?.records ?? 0 });
-    return { header: file.header, resumed: before !== null };
+    const resumes = before !== null && (isDifference || before.move_id === null);
+    if (!options.dryRun)
+      await importRecords(deps, options, file, {
+        sha256,
+        ids,
+        done: resumes && !isDifference ? before.records : 0,
+        // A newer first file of the same account replaces that of an earlier move.
+        replaces: before !== null && !resumes,
+      });
+    return { header: file.header, resumed: resumes && !isDifference };
   } finally {
     await file.close();
   }
 }
 
+/** Why a file does not follow what was imported before; null: it does. */
+function misfitOf({ accountId, part, moveId }: Header, before: AccountImportRow | null): string | null {
+  if (part !== 'difference')
+    return part === 'first' && before !== null && before.move_id !== null && before.move_id === moveId
+      ? `The first file of account ${accountId} is imported: import its difference`
+      : null;
+  if (before === null || before.move_id === null)
+    return `This file has only what changed in account ${accountId}: import its first file before`;
+  return before.move_id === moveId
+    ? null
+    : `This file does not belong to the first file of account ${accountId} that is imported`;
+}
+
 /**
- * Removes the rows of an incomplete import. Refuses (`INVALID_STATE`) an account that is complete.
- * Returns the number of rows.
+ * Removes the rows of an incomplete import. Refuses (`INVALID_STATE`) an account that is complete, and one that was here before:
+ * its messages need it. Returns the number of rows.
  */
 export async function cancelImport(
   { tables, writer }: Pick<ImportContext, 'tables' | 'writer'>,
@@ -87,7 +116,13 @@ export async function cancelImport(
 ): Promise<number | Refusal> {
   if (tables.accountImports.get(accountId) === null)
     return refuse('INVALID_STATE', `No import of account ${accountId} is in progress`);
+  if (typeof tables.accounts.get(accountId)?.moved_at === 'number')
+    return refuse(
+      'INVALID_STATE',
+      `The import of account ${accountId} replaces its former copy on this machine: run "postrider account import" with its file again`,
+    );
   let removed = 0;
+  await endMove(writer, accountId);
   const portions = createPortions({ writer, share: accountId });
   await portions.run(
     (tx, limit) => {
@@ -105,10 +140,16 @@ async function importRecords(
   deps: ImportContext,
   options: ImportOptions,
   file: AccountFile,
-  { sha256, done }: { sha256: string; done: number },
+  {
+    sha256,
+    ids,
+    done,
+    replaces,
+  }: Pick<FileCheckResult, 'sha256' | 'ids'> & { done: number; replaces: boolean },
 ): Promise<void> {
-  const { writer, clock } = deps;
-  const { accountId } = file.header;
+  const { tables, writer, clock } = deps;
+  const { accountId, part, moveId } = file.header;
+  const isDifference = part === 'difference';
   const portionRecords = options.portionRecords ?? PORTION_RECORDS;
   const startedAt = clock.now();
   const insert = createInserter(deps, file);
@@ -116,8 +157,36 @@ async function importRecords(
   let position = 0;
   let imported = done;
 
+  const scope = { accountId, now: startedAt };
+  const progress = (records: number, completed: string | null) => ({
+    account_id: accountId,
+    digest: sha256,
+    records,
+    started_at: startedAt,
+    updated_at: clock.now(),
+    // While a difference is imported, the account still needs it.
+    move_id: isDifference ? moveId : completed,
+  });
+  if (done === 0 && tables.accounts.get(accountId) !== null) {
+    // Changes of the copy are not exported any more.
+    if (!isDifference) await endMove(writer, accountId);
+    await writer.run((tx) => {
+      if (replaces) tx.accountImports.remove(accountId);
+      tx.accountImports.put(progress(0, null));
+    });
+    await createPortions({ writer, share: accountId }).run((tx, limit) => {
+      options.signal?.throwIfAborted();
+      const rows = tx.importedRecords.clearSome(tx, accountId, { isDifference, limit });
+      return { rows, isDone: rows === 0 };
+    });
+    await writer.run((tx) => {
+      for (const type of REFERRED_TYPES)
+        if (type !== 'domain_group') tx.importedRecords.removeAbsent(type, ids[type], scope);
+    }, accountId);
+  }
+
   /** Imports some of the records from `at` on; returns how many. */
-  const importSome = (tx: Tables, records: readonly TypedRecord[], at: number): number => {
+  const importSome = (tx: Tables, records: readonly FileItem[], at: number): number => {
     const began = performance.now();
     let count = 0;
     for (const typed of records.slice(at, at + portionRecords)) {
@@ -125,14 +194,7 @@ async function importRecords(
       count++;
       if (performance.now() - began >= PORTION_MS) break;
     }
-    const now = clock.now();
-    tx.accountImports.put({
-      account_id: accountId,
-      digest: sha256,
-      records: imported + count,
-      started_at: startedAt,
-      updated_at: now,
-    });
+    tx.accountImports.put(progress(imported + count, null));
     return count;
   };
 
@@ -162,7 +224,13 @@ async function importRecords(
     }
     position += value.length;
   }
-  await writer.run((tx) => tx.accountImports.remove(accountId));
+  await writer.run((tx) => {
+    // Their domains are in other groups now.
+    tx.importedRecords.removeAbsent('domain_group', ids.domain_group, scope);
+    tx.importedRecords.releaseContents(accountId);
+    if (part === 'first') tx.accountImports.put(progress(imported, moveId));
+    else tx.accountImports.remove(accountId);
+  }, accountId);
 }
 
 function incomplete(accountId: string, reason: string, cause?: unknown): OperatorFault {
@@ -180,7 +248,7 @@ function signalOf({ signal }: ImportOptions): { signal?: AbortSignal } {
 function createInserter(
   { clock, seal }: ImportContext,
   file: AccountFile,
-): (tables: Tables, typed: TypedRecord) => void {
+): (tables: Tables, typed: FileItem) => void {
   const { accountId } = file.header;
   const now = clock.now();
   const reseal = (secret: Buffer, context: string) => seal.seal(file.seal.open(secret, context), context);
@@ -209,13 +277,24 @@ function createInserter(
   }
 
   return (tables, typed) => {
+    if (typed.type === 'changed') {
+      const { kind, keys } = typed.record;
+      for (const key of keys) tables.importedRecords.clearChanged(tables, accountId, kind, key);
+      return;
+    }
     if (typed.type === 'contact') return contact(tables, typed.record);
     if (typed.type === 'moved_message')
       return tables.movedMessages.insert({ ...typed.record, account_id: accountId });
+    // It is stored already when the file replaces a copy.
+    if (
+      typed.type === 'media_content' &&
+      tables.importedRecords.hasContent(accountId, Buffer.from(typed.record.hash, 'base64').toString('hex'))
+    )
+      return;
     const stored = withSecrets(typed.type, withBytes(typed.record), reseal);
-    tables.importedRecords.insert(typed.type, stored, { accountId, now });
+    tables.importedRecords.put(typed.type, stored, { accountId, now });
     if (typed.type !== 'account') return;
-    tables.tokenKeys.insert({
+    tables.tokenKeys.put({
       tag: accountTag(accountId).toString('hex'),
       account_id: accountId,
       key: seal.seal(file.tokenKey, tokenKeySealContext(accountId)),

@@ -14,6 +14,7 @@ const ACCOUNT: AccountRow = {
   company_name: null,
   company_address: null,
   abuse_email: null,
+  moved_at: null,
   logo_url: null,
   created_at: 1,
   updated_at: 1,

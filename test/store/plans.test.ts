@@ -23,6 +23,7 @@ import { enqueue, startStore } from '../support/store.ts';
  */
 const BOUNDED: Record<string, string> = {
   account_imports: 'imports of accounts that run or were interrupted',
+  account_moves: 'at most one per account',
   sequences: 'at most 100 per account',
   segments: 'at most 500 per account',
   sunset_rules: 'at most one per account',
@@ -92,6 +93,7 @@ const BOUNDED: Record<string, string> = {
 };
 
 const GROWING = new Set([
+  'account_changes',
   'inbound_mails',
   'inbound_parts',
   'inbound_sources',
@@ -146,6 +148,10 @@ const GROWING = new Set([
 const EXCEPTIONS: { statement: RegExp; reason: string }[] = [
   {
     statement: /^DELETE FROM moved_messages WHERE message_key IN \( SELECT message_key .* LIMIT/,
+    reason: 'the limit bounds it',
+  },
+  {
+    statement: /^DELETE FROM account_changes WHERE .* LIMIT/,
     reason: 'the limit bounds it',
   },
   {

@@ -26,6 +26,7 @@ export const COMPONENT: readonly string[] = [
   // Installations with everything that is backed up, restored or moved to another machine.
   'backup/create.test.ts',
   'backup/restore.test.ts',
+  'transfer/difference.test.ts',
   'transfer/transfer.test.ts',
   // An installation with the external servers that the doctor queries (doctor/setup.ts).
   'doctor/healthy.test.ts',

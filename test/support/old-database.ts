@@ -33,7 +33,7 @@ export function createOldDatabase(dir: string, { large = false } = {}): string {
   migrateDatabase({ file, migrations: PROGRAM });
   const db = openConnection(file, {});
   db.exec('PRAGMA journal_mode = WAL');
-  db.exec("INSERT INTO accounts VALUES ('acct_old', 'Old', 'active', NULL, NULL, NULL, NULL, 1, 1)");
+  db.exec("INSERT INTO accounts VALUES ('acct_old', 'Old', 'active', NULL, NULL, NULL, NULL, 1, 1, NULL)");
   db.exec("INSERT INTO contents (body, size, created_at) VALUES ('body', 4, 1)");
   db.close();
   // A sparse extension of the file: SQLite uses the number of pages in the header.

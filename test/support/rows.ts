@@ -15,6 +15,7 @@ export function insertAccount(tables: Tables, accountId: string, now: number): v
     company_name: 'Example Ltd',
     company_address: JSON.stringify({ line1: '1 Main St', city: 'Town', postalCode: '12345', country: 'GB' }),
     abuse_email: null,
+    moved_at: null,
     logo_url: null,
     created_at: now,
     updated_at: now,

@@ -153,11 +153,17 @@ describe('an export', () => {
     const refused = await from.export('a.gz');
     expect(isRefusal(refused) && refused.message).toMatch(/has 1 message in the queue.*--without-queue/);
     expect(from.tables.accounts.get(ACCOUNT)?.status).toBe('active');
+    expect(from.tables.domains.sendingStop('domain_one')).toBeNull();
     expect(accepted(await from.export('a.gz', { withoutQueue: true }))).toMatchObject({
       queued: 1,
-      disabled: false,
+      disabled: true,
     });
-    expect(from.tables.accounts.get(ACCOUNT)?.status).toBe('active');
+    expect(from.tables.accounts.get(ACCOUNT)?.status).toBe('disabled');
+    // This installation sends what it has accepted.
+    expect(from.tables.domains.sendingStop('domain_one')).toBeNull();
+    await createAccounts(from).setStatus(ACCOUNT, 'active');
+    await createAccounts(from).setStatus(ACCOUNT, 'disabled');
+    expect(from.tables.domains.sendingStop('domain_one')).toBe('account_disabled');
   });
 
   it('is refused while a campaign is being sent or a person is being erased', async () => {
@@ -207,7 +213,7 @@ describe('an import', () => {
     );
     insertAccount(to.tables, ACCOUNT, to.clock.now());
     const twice = await to.import(file, { dryRun: true });
-    expect(isRefusal(twice) && twice.message).toMatch(/account acct_one already exists; domain group/);
+    expect(isRefusal(twice) && twice.message).toMatch(/account acct_one already exists; domain example\.com/);
     expect({ ...before, accounts: 2, domain_groups: 2 }).toEqual(traces(to));
   });
 
@@ -251,7 +257,14 @@ describe('an import', () => {
       accepted(await to.export(`again-${cut}.gz`));
       expect(comparable(join(to.dir, `again-${cut}.gz`))).toEqual(comparable(file));
       await to.writer.run((tx) =>
-        tx.accountImports.put({ account_id: ACCOUNT, digest: '', records: 0, started_at: 0, updated_at: 0 }),
+        tx.accountImports.put({
+          account_id: ACCOUNT,
+          digest: '',
+          records: 0,
+          started_at: 0,
+          updated_at: 0,
+          move_id: null,
+        }),
       );
       await to.cancel();
       expect(traces(to)).toEqual(before);

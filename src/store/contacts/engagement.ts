@@ -1,6 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database/database.ts';
-import { statements } from '../database/statements.ts';
+import { columnValues, statements } from '../database/statements.ts';
 
 /** Contacts that segments test together: those whose numbers have the same quotient. */
 export const CHUNK_SIZE = 4096;
@@ -78,7 +78,9 @@ export function engagementTable(db: Database) {
   const setSunset = sql.run<[number, number]>(
     'UPDATE contact_engagement SET sunset_at = ? WHERE contact_seq = ?',
   );
-  const insert = sql.run<[row: EngagementRow]>(`INSERT INTO ${sql.row('contact_engagement')}`);
+  // Unlike `sql.row`: the number is that of the contact.
+  const columns = 'contact_seq, received_at, opened_at, clicked_at, unanswered, unanswered_since, sunset_at';
+  const insert = sql.run<[row: EngagementRow]>(`INSERT INTO contact_engagement ${columnValues(columns)}`);
   return {
     insert: (row: EngagementTimes & Partial<EngagementRow>): void =>
       insert({ unanswered: 0, unanswered_since: null, sunset_at: null, ...row }),

@@ -70,7 +70,7 @@ const FIXED = ['domain_id', 'account_id', 'name', 'use_case', 'region', 'alt_dom
 export function domainTable(db: Database) {
   const sql = statements(db);
   const sendingStop = sql.value<[string], SendingStop>(`
-    SELECT CASE WHEN a.status = 'disabled' THEN 'account_disabled' WHEN d.status = 'FAILED' THEN 'domain_failed'
+    SELECT CASE WHEN a.status = 'disabled' AND a.moved_at IS NULL THEN 'account_disabled' WHEN d.status = 'FAILED' THEN 'domain_failed'
       WHEN ${STREAM_PAUSED_SQL} THEN 'sending_paused' END
     FROM domains d JOIN accounts a ON a.account_id = d.account_id WHERE d.domain_id = ?`);
   const byId = sql.get<[string], DomainRow>('SELECT * FROM domains WHERE domain_id = ?');

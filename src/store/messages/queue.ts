@@ -58,7 +58,7 @@ export type HoldReason = (typeof HOLD_REASONS)[number];
  */
 export const HOLD_REASON_SQL = `CASE WHEN q.due_at = ${HELD} THEN 'campaign_paused'
   WHEN q.due_at = ${HELD_BY_RESTORE} THEN 'restored' WHEN q.held = 1 THEN coalesce((
-    SELECT CASE WHEN a.status = 'disabled' THEN 'account_disabled' WHEN d.status = 'FAILED' THEN 'domain_failed'
+    SELECT CASE WHEN a.status = 'disabled' AND a.moved_at IS NULL THEN 'account_disabled' WHEN d.status = 'FAILED' THEN 'domain_failed'
       WHEN ${STREAM_PAUSED_SQL} THEN 'sending_paused' END
     FROM domain_numbers n JOIN domains d ON d.domain_id = n.id JOIN accounts a ON a.account_id = d.account_id
     WHERE n.number = q.domain), 'being_released') END`;

@@ -779,3 +779,166 @@ ALTER TABLE api_keys ADD COLUMN signing_secret BLOB;                -- null: req
 -- Whose bodies the calls of a webhook have (webhooks/formats).
 ALTER TABLE webhooks ADD COLUMN format TEXT NOT NULL DEFAULT 'postrider'
   CHECK (format IN ('postrider', 'postmark', 'sendgrid', 'mailgun', 'resend', 'ses'));
+
+-- Accounts that move to another installation (transfer/). While an account has a row here, the recipients and idempotency keys
+-- whose rows change are noted in account_changes: a second file has only those, after one that was written while the account
+-- was in use.
+ALTER TABLE accounts ADD COLUMN moved_at INTEGER;                   -- it was exported, and is disabled since; its queue is still sent
+ALTER TABLE account_imports ADD COLUMN move_id TEXT;                -- everything is imported that the move had in its first file
+CREATE TABLE account_moves (
+  account_id    TEXT PRIMARY KEY REFERENCES accounts (account_id),
+  move_id       TEXT NOT NULL,
+  started_at    INTEGER NOT NULL,
+  -- The last rows in the first file; NULL: it is not complete.
+  last_message  INTEGER,
+  last_content  INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE TABLE account_changes (
+  account_id TEXT NOT NULL,
+  kind       TEXT NOT NULL CHECK (kind IN ('recipient', 'answer')),
+  key        TEXT NOT NULL,        -- the hash of a recipient; endpoint and idempotency key
+  PRIMARY KEY (account_id, kind, key)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER moving_contact_insert AFTER INSERT ON contacts
+  WHEN EXISTS (SELECT 1 FROM account_moves WHERE account_id = NEW.account_id) BEGIN
+  INSERT INTO account_changes SELECT NEW.account_id, 'recipient', key FROM (SELECT NEW.email_hash AS key UNION ALL SELECT NEW.phone_hash) WHERE key IS NOT NULL ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER moving_contact_update AFTER UPDATE ON contacts
+  WHEN EXISTS (SELECT 1 FROM account_moves WHERE account_id = NEW.account_id) BEGIN
+  INSERT INTO account_changes SELECT NEW.account_id, 'recipient', key FROM (SELECT OLD.email_hash AS key UNION ALL SELECT OLD.phone_hash UNION ALL SELECT NEW.email_hash AS key UNION ALL SELECT NEW.phone_hash) WHERE key IS NOT NULL ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER moving_contact_delete AFTER DELETE ON contacts
+  WHEN EXISTS (SELECT 1 FROM account_moves WHERE account_id = OLD.account_id) BEGIN
+  INSERT INTO account_changes SELECT OLD.account_id, 'recipient', key FROM (SELECT OLD.email_hash AS key UNION ALL SELECT OLD.phone_hash) WHERE key IS NOT NULL ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER moving_consent_insert AFTER INSERT ON consents
+  WHEN EXISTS (SELECT 1 FROM account_moves) BEGIN
+  INSERT INTO account_changes SELECT account_id, 'recipient', coalesce(email_hash, phone_hash) FROM contacts
+  WHERE seq IN (NEW.contact_seq) AND account_id IN (SELECT account_id FROM account_moves) ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER moving_consent_update AFTER UPDATE ON consents
+  WHEN EXISTS (SELECT 1 FROM account_moves) BEGIN
+  INSERT INTO account_changes SELECT account_id, 'recipient', coalesce(email_hash, phone_hash) FROM contacts
+  WHERE seq IN (OLD.contact_seq, NEW.contact_seq) AND account_id IN (SELECT account_id FROM account_moves) ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER moving_consent_delete AFTER DELETE ON consents
+  WHEN EXISTS (SELECT 1 FROM account_moves) BEGIN
+  INSERT INTO account_changes SELECT account_id, 'recipient', coalesce(email_hash, phone_hash) FROM contacts
+  WHERE seq IN (OLD.contact_seq) AND account_id IN (SELECT account_id FROM account_moves) ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER moving_subscription_insert AFTER INSERT ON subscriptions
+  WHEN EXISTS (SELECT 1 FROM account_moves) BEGIN
+  INSERT INTO account_changes SELECT account_id, 'recipient', coalesce(email_hash, phone_hash) FROM contacts
+  WHERE seq IN (NEW.contact_seq) AND account_id IN (SELECT account_id FROM account_moves) ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER moving_subscription_update AFTER UPDATE ON subscriptions
+  WHEN EXISTS (SELECT 1 FROM account_moves) BEGIN
+  INSERT INTO account_changes SELECT account_id, 'recipient', coalesce(email_hash, phone_hash) FROM contacts
+  WHERE seq IN (OLD.contact_seq, NEW.contact_seq) AND account_id IN (SELECT account_id FROM account_moves) ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER moving_subscription_delete AFTER DELETE ON subscriptions
+  WHEN EXISTS (SELECT 1 FROM account_moves) BEGIN
+  INSERT INTO account_changes SELECT account_id, 'recipient', coalesce(email_hash, phone_hash) FROM contacts
+  WHERE seq IN (OLD.contact_seq) AND account_id IN (SELECT account_id FROM account_moves) ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER moving_engagement_insert AFTER INSERT ON contact_engagement
+  WHEN EXISTS (SELECT 1 FROM account_moves) BEGIN
+  INSERT INTO account_changes SELECT account_id, 'recipient', coalesce(email_hash, phone_hash) FROM contacts
+  WHERE seq IN (NEW.contact_seq) AND account_id IN (SELECT account_id FROM account_moves) ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER moving_engagement_update AFTER UPDATE ON contact_engagement
+  WHEN EXISTS (SELECT 1 FROM account_moves) BEGIN
+  INSERT INTO account_changes SELECT account_id, 'recipient', coalesce(email_hash, phone_hash) FROM contacts
+  WHERE seq IN (OLD.contact_seq, NEW.contact_seq) AND account_id IN (SELECT account_id FROM account_moves) ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER moving_engagement_delete AFTER DELETE ON contact_engagement
+  WHEN EXISTS (SELECT 1 FROM account_moves) BEGIN
+  INSERT INTO account_changes SELECT account_id, 'recipient', coalesce(email_hash, phone_hash) FROM contacts
+  WHERE seq IN (OLD.contact_seq) AND account_id IN (SELECT account_id FROM account_moves) ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER moving_campaign_contact_insert AFTER INSERT ON campaign_contacts
+  WHEN EXISTS (SELECT 1 FROM account_moves) BEGIN
+  INSERT INTO account_changes SELECT account_id, 'recipient', coalesce(email_hash, phone_hash) FROM contacts
+  WHERE seq IN (NEW.contact_seq) AND account_id IN (SELECT account_id FROM account_moves) ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER moving_campaign_contact_update AFTER UPDATE ON campaign_contacts
+  WHEN EXISTS (SELECT 1 FROM account_moves) BEGIN
+  INSERT INTO account_changes SELECT account_id, 'recipient', coalesce(email_hash, phone_hash) FROM contacts
+  WHERE seq IN (OLD.contact_seq, NEW.contact_seq) AND account_id IN (SELECT account_id FROM account_moves) ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER moving_campaign_contact_delete AFTER DELETE ON campaign_contacts
+  WHEN EXISTS (SELECT 1 FROM account_moves) BEGIN
+  INSERT INTO account_changes SELECT account_id, 'recipient', coalesce(email_hash, phone_hash) FROM contacts
+  WHERE seq IN (OLD.contact_seq) AND account_id IN (SELECT account_id FROM account_moves) ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER moving_sequence_person_insert AFTER INSERT ON sequence_people
+  WHEN EXISTS (SELECT 1 FROM account_moves) BEGIN
+  INSERT INTO account_changes SELECT account_id, 'recipient', coalesce(email_hash, phone_hash) FROM contacts
+  WHERE seq IN (NEW.contact_seq) AND account_id IN (SELECT account_id FROM account_moves) ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER moving_sequence_person_update AFTER UPDATE ON sequence_people
+  WHEN EXISTS (SELECT 1 FROM account_moves) BEGIN
+  INSERT INTO account_changes SELECT account_id, 'recipient', coalesce(email_hash, phone_hash) FROM contacts
+  WHERE seq IN (OLD.contact_seq, NEW.contact_seq) AND account_id IN (SELECT account_id FROM account_moves) ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER moving_sequence_person_delete AFTER DELETE ON sequence_people
+  WHEN EXISTS (SELECT 1 FROM account_moves) BEGIN
+  INSERT INTO account_changes SELECT account_id, 'recipient', coalesce(email_hash, phone_hash) FROM contacts
+  WHERE seq IN (OLD.contact_seq) AND account_id IN (SELECT account_id FROM account_moves) ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER moving_opt_out_insert AFTER INSERT ON group_opt_outs
+  WHEN EXISTS (SELECT 1 FROM account_moves) BEGIN
+  INSERT INTO account_changes SELECT account_id, 'recipient', NEW.recipient_hash FROM subscription_groups
+  WHERE seq = NEW.group_seq AND account_id IN (SELECT account_id FROM account_moves) ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER moving_opt_out_update AFTER UPDATE ON group_opt_outs
+  WHEN EXISTS (SELECT 1 FROM account_moves) BEGIN
+  INSERT INTO account_changes SELECT account_id, 'recipient', OLD.recipient_hash FROM subscription_groups
+  WHERE seq = OLD.group_seq AND account_id IN (SELECT account_id FROM account_moves) ON CONFLICT DO NOTHING;
+  INSERT INTO account_changes SELECT account_id, 'recipient', NEW.recipient_hash FROM subscription_groups
+  WHERE seq = NEW.group_seq AND account_id IN (SELECT account_id FROM account_moves) ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER moving_opt_out_delete AFTER DELETE ON group_opt_outs
+  WHEN EXISTS (SELECT 1 FROM account_moves) BEGIN
+  INSERT INTO account_changes SELECT account_id, 'recipient', OLD.recipient_hash FROM subscription_groups
+  WHERE seq = OLD.group_seq AND account_id IN (SELECT account_id FROM account_moves) ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER moving_suppression_insert AFTER INSERT ON suppressions
+  WHEN EXISTS (SELECT 1 FROM account_moves WHERE account_id = NEW.account_id) BEGIN
+  INSERT INTO account_changes SELECT NEW.account_id, 'recipient', NEW.recipient_hash WHERE true ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER moving_suppression_update AFTER UPDATE ON suppressions
+  WHEN EXISTS (SELECT 1 FROM account_moves WHERE account_id = NEW.account_id) BEGIN
+  INSERT INTO account_changes SELECT OLD.account_id, 'recipient', OLD.recipient_hash WHERE true ON CONFLICT DO NOTHING;
+  INSERT INTO account_changes SELECT NEW.account_id, 'recipient', NEW.recipient_hash WHERE true ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER moving_suppression_delete AFTER DELETE ON suppressions
+  WHEN EXISTS (SELECT 1 FROM account_moves WHERE account_id = OLD.account_id) BEGIN
+  INSERT INTO account_changes SELECT OLD.account_id, 'recipient', OLD.recipient_hash WHERE true ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER moving_strike_insert AFTER INSERT ON strikes
+  WHEN EXISTS (SELECT 1 FROM account_moves WHERE account_id = NEW.account_id) BEGIN
+  INSERT INTO account_changes SELECT NEW.account_id, 'recipient', NEW.recipient_hash WHERE true ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER moving_strike_update AFTER UPDATE ON strikes
+  WHEN EXISTS (SELECT 1 FROM account_moves WHERE account_id = NEW.account_id) BEGIN
+  INSERT INTO account_changes SELECT OLD.account_id, 'recipient', OLD.recipient_hash WHERE true ON CONFLICT DO NOTHING;
+  INSERT INTO account_changes SELECT NEW.account_id, 'recipient', NEW.recipient_hash WHERE true ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER moving_strike_delete AFTER DELETE ON strikes
+  WHEN EXISTS (SELECT 1 FROM account_moves WHERE account_id = OLD.account_id) BEGIN
+  INSERT INTO account_changes SELECT OLD.account_id, 'recipient', OLD.recipient_hash WHERE true ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER moving_answer_insert AFTER INSERT ON idempotency
+  WHEN EXISTS (SELECT 1 FROM account_moves WHERE account_id = NEW.account_id) BEGIN
+  INSERT INTO account_changes SELECT NEW.account_id, 'answer', NEW.endpoint || ' ' || NEW.key WHERE true ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER moving_answer_update AFTER UPDATE ON idempotency
+  WHEN EXISTS (SELECT 1 FROM account_moves WHERE account_id = NEW.account_id) BEGIN
+  INSERT INTO account_changes SELECT OLD.account_id, 'answer', OLD.endpoint || ' ' || OLD.key WHERE true ON CONFLICT DO NOTHING;
+  INSERT INTO account_changes SELECT NEW.account_id, 'answer', NEW.endpoint || ' ' || NEW.key WHERE true ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER moving_answer_delete AFTER DELETE ON idempotency
+  WHEN EXISTS (SELECT 1 FROM account_moves WHERE account_id = OLD.account_id) BEGIN
+  INSERT INTO account_changes SELECT OLD.account_id, 'answer', OLD.endpoint || ' ' || OLD.key WHERE true ON CONFLICT DO NOTHING;
+END;

@@ -5,11 +5,12 @@ import { type Database, openForReading } from '../database/database.ts';
 import { statements } from '../database/statements.ts';
 import { idNumbers } from '../rows/id-numbers.ts';
 import { seqFinder } from '../rows/page.ts';
+import type { ChangeKind, MoveMarks } from './account-moves.ts';
 import {
   columnsOf,
-  TRANSFER_KINDS,
   TRANSFER_TYPES,
   type TransferChild,
+  type TransferKind,
   type TransferRecord,
   type TransferType,
   type TransferValue,
@@ -23,12 +24,14 @@ export interface ExportScope {
   now: number;
   /** Messages accepted earlier are omitted: no report about them is expected. Epoch ms. */
   messagesSince: number;
+  /** Where the first file of a move ended: only what is new and changed since then; null: everything. */
+  after: MoveMarks | null;
 }
 
 type Columns = Record<string, TransferValue>;
 /** A row with the keys that its children refer to. */
 type Parent = Columns & { seq: number; number: number };
-type Scope = { accountId: string; now: number };
+type Scope = { accountId: string; now: number; lastContent: number | null };
 
 /**
  * The rows of one account, in one state of the database, on a separate connection.
@@ -43,6 +46,11 @@ export function openExportedAccount(file: string, scope: ExportScope) {
     // The first read begins the transaction.
     const schema = readNumber(db, 'PRAGMA user_version');
     const moved = movedRecords(db, scope);
+    const rows = {
+      accountId: scope.accountId,
+      now: scope.now,
+      lastContent: scope.after?.last_content ?? null,
+    };
     const logBytes = () => statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0;
     const before = logBytes();
     return {
@@ -51,13 +59,26 @@ export function openExportedAccount(file: string, scope: ExportScope) {
       counts: (): Record<TransferType, number> => {
         const entries = TRANSFER_TYPES.map((type) => [
           type,
-          type === 'moved_message' ? moved.count() : count(db, type, scope),
+          type === 'moved_message' ? moved.count() : count(db, type, rows),
         ]);
         return Object.fromEntries(entries) as Record<TransferType, number>; // the keys are TRANSFER_TYPES
       },
       /** Reads row by row. Only one iteration at a time. */
       records: (type: TransferType): IterableIterator<TransferRecord> =>
-        type === 'moved_message' ? moved.records() : records(db, type, scope),
+        type === 'moved_message' ? moved.records() : records(db, type, rows),
+      /** The last messages and contents that these records include. */
+      marks: (): MoveMarks => marks(db, scope.accountId),
+      /** The keys that changed since the first file of the move. */
+      changes: (kind: ChangeKind): IterableIterator<string> =>
+        iterateRows(
+          db
+            .prepare<[string, ChangeKind], string>(
+              'SELECT key FROM account_changes WHERE account_id = ? AND kind = ? ORDER BY key',
+            )
+            .pluck(),
+          scope.accountId,
+          kind,
+        ),
       /** Growth of the write-ahead log since the beginning, in bytes: it cannot restart until `close`. */
       logGrowth: (): number => Math.max(0, logBytes() - before),
       close: (): void => {
@@ -72,26 +93,49 @@ export function openExportedAccount(file: string, scope: ExportScope) {
 
 export type ExportedAccount = ReturnType<typeof openExportedAccount>;
 
-function count(db: Database, type: TransferType, { accountId, now }: Scope): number {
-  const sql = statements(db);
-  const { table, where } = TRANSFER_KINDS[type];
-  const statement = sql.count<[Scope]>(`SELECT count(*) FROM ${table} t WHERE ${where}`);
-  return statement({ accountId, now });
+function marks(db: Database, accountId: string): MoveMarks {
+  const value = (sql: string, ...parameters: string[]) =>
+    db
+      .prepare<string[], number>(sql)
+      .pluck()
+      .get(...parameters) ?? 0;
+  return {
+    last_message: value('SELECT seq FROM messages ORDER BY seq DESC LIMIT 1'),
+    // A content that is being stored is not in the records.
+    last_content: value(
+      `SELECT coalesce(
+         (SELECT min(seq) - 1 FROM media_contents WHERE state = 'storing' AND account_id = ?),
+         (SELECT max(seq) FROM media_contents))`,
+      accountId,
+    ),
+  };
 }
 
-function* records(db: Database, type: TransferType, { accountId, now }: Scope): Generator<TransferRecord> {
+function whereOf({ where, changed = where }: TransferKind, { lastContent }: Scope): string {
+  return lastContent === null ? where : changed;
+}
+
+function count(db: Database, type: TransferType, scope: Scope): number {
   const kind = transferKind(type);
-  const { table, read, where, order, children = {} } = kind;
+  const statement = statements(db).count<[Scope]>(
+    `SELECT count(*) FROM ${kind.table} t WHERE ${whereOf(kind, scope)}`,
+  );
+  return statement(scope);
+}
+
+function* records(db: Database, type: TransferType, scope: Scope): Generator<TransferRecord> {
+  const kind = transferKind(type);
+  const { table, read, order, children = {} } = kind;
   const columns = columnsOf(db, kind);
   const rows = db.prepare<Scope, Parent>(
-    `SELECT t.*${translated(columns, read)} FROM ${table} t WHERE ${where} ORDER BY ${order}`,
+    `SELECT t.*${translated(columns, read)} FROM ${table} t WHERE ${whereOf(kind, scope)} ORDER BY ${order}`,
   );
   const childRows = Object.entries(children).map(([field, child]) => ({
     field,
-    rows: childReader(db, child, now),
+    rows: childReader(db, child, scope.now),
     parent: child.link.parent,
   }));
-  for (const row of iterateRows(rows, { accountId, now })) {
+  for (const row of iterateRows(rows, scope)) {
     const record: TransferRecord = pick(row, columns, read);
     for (const { field, rows: of, parent } of childRows) record[field] = of(row[parent] ?? null);
     yield record;
@@ -126,11 +170,17 @@ function childReader(db: Database, child: TransferChild, now: number): (parent: 
 }
 
 /** Messages that this installation sent, and those that the account sent before it came here. */
-function movedRecords(db: Database, { accountId, messagesSince }: ExportScope) {
+function movedRecords(db: Database, { accountId, messagesSince, after }: ExportScope) {
   const numbers = idNumbers(db);
   const account = numbers.account.find(accountId);
-  const since = Math.max(0, seqFinder(db, { table: 'messages', time: 'created_at' })(messagesSince) - 1);
-  const own = `FROM messages INDEXED BY messages_by_account WHERE account = ? AND seq > ? AND sent_time >= 0 AND simulated = 0`;
+  const since =
+    after?.last_message ??
+    Math.max(0, seqFinder(db, { table: 'messages', time: 'created_at' })(messagesSince) - 1);
+  // Of those that are not sent only the ones in the queue, which this installation sends later.
+  const own = `FROM messages m INDEXED BY messages_by_account WHERE account = ? AND seq > ? AND simulated = 0
+    AND (sent_time >= 0 OR EXISTS (SELECT 1 FROM queue q WHERE q.seq = m.seq))`;
+  /** Those that the account brought do not change. */
+  const broughtSince = after === null ? messagesSince : Number.MAX_SAFE_INTEGER;
   const brought =
     'FROM moved_messages INDEXED BY moved_messages_by_account WHERE account = ? AND created_at >= ?';
   const select = (from: string, parameter: number) =>
@@ -148,10 +198,10 @@ function movedRecords(db: Database, { accountId, messagesSince }: ExportScope) {
     return record;
   };
   return {
-    count: () => counted(own, since) + counted(brought, messagesSince),
+    count: () => counted(own, since) + counted(brought, broughtSince),
     records: function* (): Generator<TransferRecord> {
       for (const row of select(own, since)) yield toRecord(row);
-      for (const row of select(brought, messagesSince)) yield toRecord(row);
+      for (const row of select(brought, broughtSince)) yield toRecord(row);
     },
   };
 }

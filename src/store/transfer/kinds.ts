@@ -16,8 +16,17 @@ export interface TransferKind {
   read?: Readonly<Record<string, string>>;
   /** Columns that are not in the record: the expression that an import writes. */
   fixed?: Readonly<Record<string, string>>;
+  /** Columns that are not in the record either: the expression for a new row. An existing one keeps its value. */
+  initial?: Readonly<Record<string, string>>;
   /** Condition for the rows of an account, with the parameters `@accountId` and `@now`. */
   where: string;
+  /**
+   * Condition for the rows in a difference, with `@lastContent`, too. Without it a difference has all rows of the kind: those
+   * with an `identity` replace the rows with the same one, and others replace all.
+   */
+  changed?: string;
+  /** The column with the public id of a row that others refer to, or that has data which is not in the file. */
+  identity?: string;
   /** An order in which an index returns the rows. */
   order: string;
   /** Fields with the rows of other tables. */
@@ -38,13 +47,23 @@ export interface TransferChild {
 /** The public id of the group with the number in a column of row `t`. */
 const groupId = '(SELECT g.subscription_group_id FROM subscription_groups g WHERE g.seq = t.group_seq)';
 
+/** The keys that changed since the first file of a move. */
+const changedKeys = (kind: 'recipient' | 'answer', key: string) =>
+  `SELECT ${key} FROM account_changes WHERE account_id = @accountId AND kind = '${kind}'`;
+/** The numbers of an account's rows in a table whose column has a changed recipient. */
+const seqsOfChanged = (table: string, column: string) =>
+  `SELECT r.seq FROM account_changes k CROSS JOIN ${table} r ON r.account_id = k.account_id AND r.${column} = k.key
+   WHERE k.account_id = @accountId AND k.kind = 'recipient'`;
+
 /** The kinds in the order of their records in the file. */
 export const TRANSFER_KINDS = {
   account: {
     table: 'accounts',
     // An account is enabled when requests are routed to its new installation.
     fixed: { status: "'disabled'" },
+    initial: { moved_at: 'NULL' },
     where: 't.account_id = @accountId',
+    identity: 'account_id',
     order: 't.account_id',
     children: {
       limits: {
@@ -63,11 +82,13 @@ export const TRANSFER_KINDS = {
     table: 'api_keys',
     // A key with the scope `operator` belongs to the installation.
     where: `t.account_id = @accountId AND instr(t.scopes, '"operator"') = 0`,
+    identity: 'key_id',
     order: 't.created_at, t.key_id',
   },
   domain_group: {
     table: 'domain_groups',
     where: 't.account_id = @accountId',
+    identity: 'group_id',
     order: 't.created_at, t.group_id',
   },
   domain: {
@@ -82,6 +103,7 @@ export const TRANSFER_KINDS = {
       check_count: '0',
     },
     where: 't.account_id = @accountId',
+    identity: 'domain_id',
     order: 't.created_at, t.domain_id',
     children: {
       dkim_keys: {
@@ -99,6 +121,7 @@ export const TRANSFER_KINDS = {
   template: {
     table: 'templates',
     where: 't.account_id = @accountId',
+    identity: 'template_id',
     order: 't.seq',
   },
   compliance_template: {
@@ -109,13 +132,16 @@ export const TRANSFER_KINDS = {
   subscription_group: {
     table: 'subscription_groups',
     // The import of each membership increments the counts.
-    fixed: { total_subscribers: '0', active_subscribers: '0', import_status: 'NULL', deleted_at: 'NULL' },
+    fixed: { import_status: 'NULL', deleted_at: 'NULL' },
+    initial: { total_subscribers: '0', active_subscribers: '0' },
     where: 't.account_id = @accountId AND t.deleted_at IS NULL',
+    identity: 'subscription_group_id',
     order: 't.seq',
   },
   webhook: {
     table: 'webhooks',
     where: 't.account_id = @accountId',
+    identity: 'webhook_id',
     order: 't.number',
     children: {
       secrets: {
@@ -134,6 +160,7 @@ export const TRANSFER_KINDS = {
   campaign: {
     table: 'campaigns',
     where: 't.account_id = @accountId',
+    identity: 'campaign_id',
     order: 't.seq',
     children: {
       sends: {
@@ -180,6 +207,7 @@ export const TRANSFER_KINDS = {
     // Contacts are examined for their dates when the sequence is activated again.
     fixed: { scan_after: 'NULL', deleted_at: 'NULL' },
     where: 't.account_id = @accountId AND t.deleted_at IS NULL',
+    identity: 'sequence_id',
     order: 't.seq',
     children: {
       versions: {
@@ -193,6 +221,8 @@ export const TRANSFER_KINDS = {
     table: 'media_contents',
     fixed: { state: "'stored'" },
     where: "t.account_id = @accountId AND t.state = 'stored'",
+    // A content does not change.
+    changed: "t.account_id = @accountId AND t.state = 'stored' AND t.seq > @lastContent",
     order: 't.seq',
     children: {
       parts: {
@@ -206,12 +236,15 @@ export const TRANSFER_KINDS = {
     table: 'media',
     read: { content_seq: '(SELECT lower(hex(c.hash)) FROM media_contents c WHERE c.seq = t.content_seq)' },
     where: 't.account_id = @accountId',
+    identity: 'media_id',
     order: 't.seq',
   },
   // Records about recipients, and about messages that were sent to them.
   contact: {
     table: 'contacts',
     where: 't.account_id = @accountId',
+    changed: `t.seq IN (${seqsOfChanged('contacts', 'email_hash')}
+      UNION ${seqsOfChanged('contacts', 'phone_hash')})`,
     order: 't.seq',
     children: {
       consents: {
@@ -253,6 +286,8 @@ export const TRANSFER_KINDS = {
     read: { group_seq: groupId },
     where:
       't.group_seq IN (SELECT g.seq FROM subscription_groups g WHERE g.account_id = @accountId AND g.deleted_at IS NULL)',
+    changed: `+t.group_seq IN (SELECT g.seq FROM subscription_groups g WHERE g.account_id = @accountId AND g.deleted_at IS NULL)
+      AND t.recipient_hash IN (${changedKeys('recipient', 'key')})`,
     order: 't.group_seq, t.recipient_hash',
   },
   suppression: {
@@ -260,16 +295,20 @@ export const TRANSFER_KINDS = {
     // The message stays where it was sent.
     fixed: { message_seq: 'NULL' },
     where: 't.account_id = @accountId',
+    changed: `t.seq IN (${seqsOfChanged('suppressions', 'recipient_hash')})`,
     order: 't.seq',
   },
   strike: {
     table: 'strikes',
     where: 't.account_id = @accountId',
+    changed: `t.account_id = @accountId AND t.recipient_hash IN (${changedKeys('recipient', 'key')})`,
     order: 't.recipient_hash, t.kind, t.at',
   },
   idempotency: {
     table: 'idempotency',
     where: 't.account_id = @accountId AND t.expires_at > @now',
+    changed: `t.account_id = @accountId AND t.expires_at > @now AND (t.endpoint, t.key) IN (
+      ${changedKeys('answer', "substr(key, 1, instr(key, ' ') - 1), substr(key, instr(key, ' ') + 1)")})`,
     order: 't.endpoint, t.key',
   },
   message_count: {
@@ -303,12 +342,13 @@ export function transferKind(type: TransferType): TransferKind {
 /** The columns of the table that a record has: all but the account, the parent, those in `fixed` and COLUMNS_NOT_EXPORTED. */
 export function columnsOf(db: Database, kind: TransferKind | TransferChild): string[] {
   const { table, fixed = {} } = kind;
+  const written = 'initial' in kind ? { ...fixed, ...kind.initial } : fixed;
   const linked = 'link' in kind ? kind.link.column : 'account_id';
   const columns = db.prepare<[string], string>('SELECT name FROM pragma_table_info(?)').pluck().all(table);
   return columns.filter(
     (column) =>
       column !== linked &&
-      fixed[column] === undefined &&
+      written[column] === undefined &&
       COLUMNS_NOT_EXPORTED[`${table}.${column}`] === undefined,
   );
 }

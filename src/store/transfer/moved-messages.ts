@@ -76,16 +76,18 @@ export function movedMessages(db: Database): (stored: StoredMoved) => MovedMessa
 }
 
 /**
- * `moved_messages`, by message id; inserting an id again throws. Those of an account are read by the index
+ * `moved_messages`, by message id; a message that is known, or was sent here, is not inserted again. Those of an account are read by the index
  * `moved_messages_by_account`.
  */
 export function movedMessageTable(db: Database) {
   const sql = statements(db);
   const numbers = idNumbers(db);
   const toRow = movedMessages(db);
+  const sentHere = db.prepare<[StoredKey], number>('SELECT 1 FROM messages WHERE message_key = ?').pluck();
   const insert = sql.run<[NewStored]>(`
     INSERT INTO moved_messages (${MOVED_COLUMNS})
-    VALUES (@message_key, @account, @recipient_key, @use_case_code, @campaign, @subscription_group, @created_at)`);
+    VALUES (@message_key, @account, @recipient_key, @use_case_code, @campaign, @subscription_group, @created_at)
+    ON CONFLICT DO NOTHING`);
   const byId = db.prepare<[StoredKey], StoredMoved & MovedReports>(
     `SELECT ${MOVED_COLUMNS}, bounced, complained FROM moved_messages WHERE message_key = ?`,
   );
@@ -97,9 +99,11 @@ export function movedMessageTable(db: Database) {
     DELETE FROM moved_messages WHERE message_key IN (
       SELECT message_key FROM moved_messages WHERE account = ? LIMIT +?)`);
   return {
-    insert: (row: MovedMessage): void =>
+    insert: (row: MovedMessage): void => {
+      const key = messageKey(row.message_id);
+      if (sentHere.get(key) !== undefined) return;
       insert({
-        message_key: messageKey(row.message_id),
+        message_key: key,
         account: numbers.account.assign(row.account_id),
         recipient_key: keyOfRecipient(row.recipient_hash),
         use_case_code: USE_CASE_CODES.code(row.use_case),
@@ -109,7 +113,8 @@ export function movedMessageTable(db: Database) {
             ? null
             : numbers.subscription_group.assign(row.subscription_group_id),
         created_at: row.created_at,
-      }),
+      });
+    },
     /** Null when the message is not known, or was sent here. */
     byId: (messageId: string): (MovedMessage & MovedReports) | null => {
       const found = byId.get(messageKey(messageId));

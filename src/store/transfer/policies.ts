@@ -5,7 +5,9 @@
 
 /** Tables without separate records in the file. */
 export const NOT_EXPORTED: Readonly<Record<string, string>> = {
+  account_changes: 'what changed since the first file of a move from this installation',
   account_imports: 'imports in progress on this installation',
+  account_moves: 'moves from this installation',
   account_numbers: 'numbers of this database, assigned again',
   api_key_uses: 'uses of keys on this installation',
   archived_campaigns: 'filled by triggers',

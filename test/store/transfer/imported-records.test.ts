@@ -9,7 +9,7 @@ it('prepares each statement once, for any number of records and portions', async
       const { importedRecords } = tx;
       const record = { campaign_id: campaign, sends: [] };
       expect(importedRecords.conflict('campaign', record, 'acct_two')).toBeNull();
-      expect(importedRecords.hasJob('job_one')).toBe(false);
+      expect(importedRecords.hasJob('job_one', 'acct_two')).toBe(false);
       expect(importedRecords.removeSome(tx, 'acct_two', 10)).toBe(0);
     });
   await use('campaign_one');
