@@ -241,6 +241,15 @@ describe.skipIf(required.missing)(`${DOCUMENT}${required.reason}`, () => {
     expect([again.code, again.output]).toEqual([1, expect.stringContaining('nothing was changed')]);
   });
 
+  it('leaves nothing of an instance that cannot be set up', async () => {
+    const before = await passwd();
+    const options = ['--yes', '--hostname', 'broken.postrider.example', '--domain', 'co.uk'];
+    const { code, output } = await system.tryRun('postrider', '--instance', 'broken', 'init', ...options);
+    expect([code, output]).toEqual([1, expect.stringContaining('was removed again')]);
+    expect(await passwd()).toBe(before);
+    expect(await system.run('sh', '-c', 'ls -d /etc/postrider* /var/lib/postrider*')).not.toContain('broken');
+  });
+
   it('starts all of them with the documented configuration', async () => {
     for (const name of NAMES) {
       const file = `/etc/postrider-${name}/postrider.toml`;
@@ -363,9 +372,23 @@ describe.skipIf(required.missing)(`${DOCUMENT}${required.reason}`, () => {
     const fixes = findings.map(({ fix = '' }) => fix).filter((fix) => /^postrider |; postrider /.test(fix));
     expect(fixes).not.toEqual([]);
     for (const fix of fixes) expect(fix).toContain('postrider --instance shop');
-    // The file names the user as well as the name does.
-    const byFile = ['--config', '/etc/postrider-news/postrider.toml', 'account', 'list', '--json'];
-    expect(await system.run('postrider', ...byFile)).toContain(direct('news').accountId);
+    // The file names the user as well as the name does, wherever the option is.
+    for (const option of ['--config=/etc/postrider-news/postrider.toml', '--instance=news'])
+      for (const words of [
+        [option, 'account', 'list'],
+        ['account', 'list', ...option.split('=')],
+      ])
+        expect(await system.run('postrider', ...words)).toContain(direct('news').accountId);
+  });
+
+  it('reloads one', async () => {
+    const before = await mainPids();
+    await system.run('systemctl', 'reload', unitOf('lists'));
+    const journal = () => system.run('journalctl', '--unit', unitOf('lists'), '--output', 'cat', '--quiet');
+    await eventually('the configuration to be read', async () =>
+      (await journal()).includes('configuration reloaded'),
+    );
+    expect(await mainPids()).toEqual(before);
   });
 
   it('restarts one without disturbing the others', async () => {

@@ -336,6 +336,11 @@ describe.skipIf(required.missing)(`the packages${required.reason}`, () => {
     await ready();
     expect(await show('ExecStart')).toContain('path=/usr/local/bin/postrider');
     expect(await system.run('/usr/local/bin/postrider', 'account', 'list', '--json')).toBe('[]\n');
+    const instance = ['/usr/local/bin/postrider', '--instance', 'shop'] as const;
+    await system.run(...instance, 'init', '--yes', '--no-doctor', '--hostname', 'shop.kunde.example');
+    expect(await system.run(...instance, 'account', 'list')).toContain('Default');
+    const unit = await system.run('systemctl', 'show', '--property', 'ExecStart', 'postrider@shop');
+    expect(unit).toContain('path=/usr/local/bin/postrider');
     await system.run(script, '--remove', '--purge');
     const ofPostrider = (file: string) => file.includes('postrider') && !file.startsWith('/root/');
     expect((await listFiles(system.root)).filter(ofPostrider)).toEqual([]);
