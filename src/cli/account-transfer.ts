@@ -14,6 +14,8 @@ import { createByteBar, createCountBar } from './output/progress.ts';
 import { counted } from './output/table.ts';
 import { withStopSignal } from './signals.ts';
 
+/** A request whose body has arrived is answered in milliseconds. */
+const SETTLE_MS = 500;
 /** How long an export waits until the messages in the queue are sent. */
 const WAIT_SECONDS = 60;
 
@@ -116,6 +118,7 @@ async function runExport(
         output: toStdout ? process.stdout : resolve(output),
         part: flags.live === true ? 'first' : flags.difference === true ? 'difference' : 'whole',
         withoutQueue: flags.withoutQueue === true,
+        settleMs: SETTLE_MS,
         waitMs: WAIT_SECONDS * SECOND,
         onWaiting: (queued) => {
           if (!isWaiting) context.note(`Waiting until ${counted(queued, 'queued message')} are sent`);

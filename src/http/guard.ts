@@ -105,6 +105,12 @@ export function guardedHandler(route: Route, deps: GuardDeps): Handler {
       whenClosed(incoming.res, large.release);
       if (incoming.res.closed) return null;
     }
+    // The account can have been disabled while the body arrived: an export does not have what is changed after that. What accepts
+    // mail checks it where it stores the message.
+    if (rateClass === 'setup' && route.method !== 'GET' && !('callerOf' in identified)) {
+      const still = deps.authenticate(incoming, route);
+      if (isRefusal(still)) return refused(still, requestId, headers);
+    }
     const { params, warnings, readOnly } = input;
     const call = callOf(incoming, caller, input, after, deps);
     // Neither `input` nor `call` is used after this: the body can be freed while the handler waits for the disk.

@@ -57,7 +57,9 @@ export interface ExportOptions {
   part: Header['part'];
   /** This installation sends what is in the queue. */
   withoutQueue: boolean;
-  /** How long to wait, when the account is disabled, until the queue has no message; ms. */
+  /** How long requests in progress may take when the account is disabled; ms. */
+  settleMs: number;
+  /** How long to wait after that until the queue has no message; ms. */
   waitMs: number;
   /** Called when the account was disabled, with the messages in its queue. */
   onWaiting?(queued: number): void;
@@ -123,6 +125,7 @@ export async function exportAccount(
   const began = performance.now();
   // One that was disabled before holds its messages, and keeps holding them.
   if (disables) await accounts.move(accountId);
+  await sleep(options.settleMs);
   try {
     await queueToEnd(options, queued);
     // A request in progress may have begun something before the account was disabled.

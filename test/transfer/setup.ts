@@ -70,6 +70,7 @@ export function startInstallation(key: number, { withScrypt = false }: Installat
         output: join(dir, name),
         part: 'whole',
         withoutQueue: false,
+        settleMs: 0,
         waitMs: 0,
         ...options,
       }),
