@@ -145,7 +145,8 @@ export function hidingVariable(template: Template): TemplateSlot | null {
   const { slots, texts } = template;
   let before = '';
   const found = slots.find(({ raw, name }, index) => {
-    before = `${before}x${texts[index] ?? ''}`.slice(-MAX_TAG_LENGTH);
+    // The texts may be megabytes: only what is examined is joined.
+    before = `${before}x${(texts[index] ?? '').slice(-MAX_TAG_LENGTH)}`.slice(-MAX_TAG_LENGTH);
     return !isServiceVariable(name) && (raw || IN_STYLE.test(before.slice(before.lastIndexOf('<') + 1)));
   });
   hidingVariables.set(template, found ?? null);

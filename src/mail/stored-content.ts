@@ -63,6 +63,8 @@ const scratch = Buffer.allocUnsafeSlow(MAX_UTF8_BYTES * MAX_DEFLATED_INLINE);
 
 const EMPTY = Buffer.alloc(0);
 const deflateInPool = promisify(deflateRaw);
+/** 128 KB of memory, as for `INLINE`. */
+const IN_POOL = { level: LEVEL, windowBits: 14, memLevel: 7 };
 
 /** A content stored uncompressed. */
 export function plainContent(json: string): PackedContent {
@@ -178,7 +180,7 @@ function isLowSurrogate(code: number): boolean {
 export async function packLongContent(content: PackedContent | LongContent): Promise<PackedContent> {
   if (!('bytes' in content)) return content;
   const { bytes } = content;
-  const deflated = await deflateInPool(bytes, { level: LEVEL });
+  const deflated = await deflateInPool(bytes, IN_POOL);
   return deflated.length < bytes.length
     ? { body: deflated, size: bytes.length }
     : plainContent(bytes.toString());

@@ -148,8 +148,11 @@ export async function startDaemon(
   }
 }
 
+/** As in .packaging/postrider.sh. */
+const NODE_OPTIONS = ['--enable-source-maps', '--max-semi-space-size=8'];
+
 function startServe(env: NodeJS.ProcessEnv, cwd: string): Child {
-  return startChild(process.execPath, ['--enable-source-maps', PROGRAM, 'serve'], { env, cwd });
+  return startChild(process.execPath, [...NODE_OPTIONS, PROGRAM, 'serve'], { env, cwd });
 }
 
 async function untilReady(child: Child, baseUrl: string, startMs: number): Promise<void> {
