@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { createAccounts } from '../accounts/accounts.ts';
 import { SECOND } from '../core/clock.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
-import { cancelMove, type ExportResult, exportAccount } from '../transfer/export.ts';
+import { cancelMove, type ExportOptions, type ExportResult, exportAccount } from '../transfer/export.ts';
 import { totalOf } from '../transfer/format.ts';
 import { cancelImport, importAccount } from '../transfer/import.ts';
 import { mayCallPrivateNetworks } from '../webhooks/private-networks.ts';
@@ -24,6 +24,7 @@ const exportOptions = [
   option('--passphrase-file <file>', 'file with the passphrase that seals the secrets'),
   option('--live', 'export it while it is in use, as the first file of a move; --difference follows'),
   option('--difference', 'export what changed since the first file; disables the account'),
+  option('--late', 'export opt-outs and suppressions that arrived here since the account left'),
   option('--without-queue', 'do not wait for the queue: this machine sends the rest of it'),
   option('--cancel', 'forget the first file of a move'),
   asJson,
@@ -92,14 +93,15 @@ async function runExport(
   const { output, passphraseFile } = flags;
   if (flags.cancel === true) {
     const isAlone = output === undefined && passphraseFile === undefined && flags.withoutQueue !== true;
-    if (!isAlone || flags.live === true || flags.difference === true) context.usage('--cancel is used alone');
+    if (!isAlone || partOf(flags) !== 'whole') context.usage('--cancel is used alone');
     context.accepted(await cancelMove(await context.open(), accountId));
     return context.show({ accountId, cancelled: true }, () => `The first file of ${accountId} is forgotten`);
   }
   if (output === undefined) return context.usage('Specify a new file: --output');
   if (passphraseFile === undefined)
     return context.usage('Specify the file with the passphrase: --passphrase-file');
-  if (flags.live === true && flags.difference === true) context.usage('Use either --live or --difference');
+  const parts = [flags.live, flags.difference, flags.late].filter((flag) => flag === true);
+  if (parts.length > 1) context.usage('Use only one of --live, --difference and --late');
   const toStdout = output === '-';
   if (toStdout && process.stdout.isTTY) context.usage('Standard output is a terminal: specify a file');
   const passphrase = readPassphrase(passphraseFile);
@@ -116,7 +118,7 @@ async function runExport(
         hostname: deps.config.hostname,
         passphrase,
         output: toStdout ? process.stdout : resolve(output),
-        part: flags.live === true ? 'first' : flags.difference === true ? 'difference' : 'whole',
+        part: partOf(flags),
         withoutQueue: flags.withoutQueue === true,
         settleMs: SETTLE_MS,
         waitMs: WAIT_SECONDS * SECOND,
@@ -158,6 +160,12 @@ async function runExport(
     context.note(`This machine still sends ${counted(queued, 'queued message')} of the account`);
 }
 
+function partOf({ live, difference, late }: OptionValues<typeof exportOptions>): ExportOptions['part'] {
+  if (live === true) return 'first';
+  if (difference === true) return 'difference';
+  return late === true ? 'late' : 'whole';
+}
+
 async function runImport(
   context: CliContext,
   file: string | undefined,
@@ -193,9 +201,14 @@ async function runImport(
       },
     ),
   ).finally(bar.stop);
-  const { header, resumed } = context.accepted(imported);
+  const { header, resumed, added } = context.accepted(imported);
   const { accountId, counts, hostname, createdAt, part, movedAt } = header;
   const records = totalOf(counts);
+  if (part === 'late')
+    return context.show(
+      { accountId, dryRun, hostname, createdAt, records, added },
+      () => `Added ${added} of ${records} opt-outs and suppressions that arrived on ${hostname}`,
+    );
   const isLast = part !== 'first';
   if (enable && isLast) context.accepted(await createAccounts(deps).setStatus(accountId, 'active'));
   // By the clocks of both machines.

@@ -53,6 +53,7 @@ export interface ExportOptions {
   /**
    * whole: disables the account and writes everything. first: writes everything while the account is in use, and has the
    * database note what changes from then on. difference: disables the account and writes what changed after the first file.
+   * late: writes the opt-outs and suppressions that arrived since the account was disabled.
    */
   part: Header['part'];
   /** This installation sends what is in the queue. */
@@ -115,6 +116,10 @@ export async function exportAccount(
     await deps.writer.run((tx) =>
       tx.accountMoves.setMarks({ account_id: accountId, move_id: move.move_id, ...marks }),
     );
+    return { accountId, ...written, queued: queued(), disabled: false, refusedMs: 0 };
+  }
+  if (part === 'late') {
+    const { marks: _, ...written } = await writeFile(deps, options, { kdf, seal, move: null });
     return { accountId, ...written, queued: queued(), disabled: false, refusedMs: 0 };
   }
   const accounts = createAccounts(deps);
@@ -208,6 +213,10 @@ function refusalOf(tables: Tables, { accountId, part }: ExportOptions): Refusal 
       'INVALID_STATE',
       `The import of account ${accountId} is not complete: run "postrider account import" with its file again`,
     );
+  if (part === 'late')
+    return typeof tables.accounts.get(accountId)?.moved_at === 'number'
+      ? null
+      : refuse('INVALID_STATE', `Account ${accountId} was not moved away from this machine`);
   if (part === 'difference' && typeof tables.accountMoves.get(accountId)?.last_message !== 'number')
     return refuse(
       'INVALID_STATE',
@@ -263,6 +272,7 @@ async function writeFile(
     now,
     messagesSince: now - REPORTS_EXPECTED_MS,
     after: part === 'difference' ? marksOf(move) : null,
+    lateSince: part === 'late' ? movedAt : null,
   });
   try {
     const header: Header = {

@@ -41,9 +41,9 @@ const count = z.int().min(0).max(MAX_RECORDS);
 
 /**
  * whole: everything. first: everything too, written while the account is in use; a difference follows. difference: what
- * changed after the first file, and everything of which there is little.
+ * changed after the first file, and everything of which there is little. late: opt-outs and suppressions of an account that has left.
  */
-const FILE_PARTS = ['whole', 'first', 'difference'] as const;
+const FILE_PARTS = ['whole', 'first', 'difference', 'late'] as const;
 
 /** Keys in one line of a difference. */
 export const CHANGED_KEYS = 20;

@@ -12,6 +12,7 @@ import { checkFile, type FileCheckResult, REFERRED_TYPES } from './check.ts';
 import { endMove } from './export.ts';
 import { type AccountFile, type FileItem, openAccountFile } from './file.ts';
 import type { FileContext, Header } from './format.ts';
+import { importLate } from './late.ts';
 import { BYTE_COLUMNS, type Records } from './records.ts';
 import { withSecrets } from './secrets.ts';
 import { tokenKeySealContext } from './token-accounts.ts';
@@ -37,12 +38,15 @@ export interface AccountImportResult {
   header: Header;
   /** Whether it continued an earlier import. */
   resumed: boolean;
+  /** Opt-outs and suppressions of a late file that were new. */
+  added: number;
 }
 
 /** Time for which a portion may block the event loop and hold the write lock. */
 const PORTION_MS = 5;
 const PORTION_RECORDS = 500;
 const MAX_PAUSE_MS = 1000;
+const SHORT_PAUSE_MS = 5;
 
 /**
  * Imports an account; the daemon may be running. The whole file is checked first: a file that is damaged, invalid or in conflict
@@ -62,6 +66,12 @@ export async function importAccount(
   try {
     const { accountId } = file.header;
     const before = tables.accountImports.get(accountId);
+    if (file.header.part === 'late') {
+      const { moved_at: movedAt } = tables.accounts.get(accountId) ?? {};
+      if (movedAt !== null || before !== null)
+        return refuse('INVALID_STATE', `Account ${accountId} is not at home on this machine`);
+      return { header: file.header, resumed: false, added: await importLate(deps, file, options) };
+    }
     const misfit = misfitOf(file.header, before);
     if (misfit !== null) return refuse('INVALID_STATE', misfit);
     const { conflicts, sha256, ids } = await checkFile(file, tables, {
@@ -87,7 +97,7 @@ export async function importAccount(
         // A newer first file of the same account replaces that of an earlier move.
         replaces: before !== null && !resumes,
       });
-    return { header: file.header, resumed: resumes && !isDifference };
+    return { header: file.header, resumed: resumes && !isDifference, added: 0 };
   } finally {
     await file.close();
   }
@@ -219,8 +229,9 @@ async function importRecords(
       }
       at += count;
       imported += count;
-      // Leaves the write lock to other processes for as long as the portion took.
-      await sleep(Math.min(MAX_PAUSE_MS, performance.now() - requested));
+      // Leaves the write lock to other processes for as long as the portion took; shorter while requests of the account are refused.
+      const longest = isDifference ? SHORT_PAUSE_MS : MAX_PAUSE_MS;
+      await sleep(Math.min(longest, performance.now() - requested));
     }
     position += value.length;
   }

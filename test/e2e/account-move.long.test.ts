@@ -72,7 +72,7 @@ afterAll(async () => {
 /** The programs of the account. Each repeats a request until it is answered, at the place where the account is then. */
 function startPrograms() {
   let home = one;
-  let isStopping = false;
+  const stopping = new AbortController();
   /** Recipients by the id of their message. */
   const accepted = new Map<string, string>();
   /** The last acknowledged state by the address of the contact. */
@@ -92,7 +92,7 @@ function startPrograms() {
   }
 
   async function send(sender: number): Promise<void> {
-    for (let n = 0; !isStopping; n++) {
+    for (let n = 0; !stopping.signal.aborted; n++) {
       const kind = n % 25 === 24 ? 'bounce' : n % 25 === 12 ? 'later' : 'user';
       const to = `${kind}-${sender}-${n}@${RECEIVER}`;
       const key = { 'Idempotency-Key': `${sender}-${n}` };
@@ -105,7 +105,7 @@ function startPrograms() {
   }
 
   async function edit(editor: number): Promise<void> {
-    for (let n = 0; !isStopping; n++) {
+    for (let n = 0; !stopping.signal.aborted; n++) {
       const email = `contact-${editor}-${n % 40}@example.net`;
       const path = `/web-setup/contacts/${encodeURIComponent(`email:${email}`)}`;
       if (n < 40) await until200((api) => api.post('/web-setup/contacts', { email, firstName: `n${n}` }));
@@ -136,7 +136,7 @@ function startPrograms() {
       home = daemon;
     },
     stop: async () => {
-      isStopping = true;
+      stopping.abort();
       await running;
     },
   };

@@ -304,6 +304,50 @@ describe('an account that returns', () => {
   });
 });
 
+describe('what arrives at the former place of an account', () => {
+  it('is added where it is now, and nothing that was changed there is lost', async () => {
+    const { from, to } = await moving();
+    accepted(await to.import(await difference(from)));
+    accepted(await createAccounts(to).setStatus(ACCOUNT, 'active'));
+    changes['suppressions and strikes']?.(to);
+    from.clock.advance(1000);
+    const at = from.clock.now();
+    const add = { account_id: ACCOUNT, stream: 'all', message_seq: null, created_at: at } as const;
+    const recipient = { recipient_hash: emailIdentifier('late@example.org'), email: 'late@example.org' };
+    from.tables.suppressions.add({ ...add, ...recipient, reason: 'complaint' });
+    from.db.exec(
+      `INSERT INTO group_opt_outs SELECT seq, '${emailIdentifier('ada@example.net')}', 'one_click', ${at} FROM subscription_groups`,
+    );
+    accepted(await from.export('late.gz', { part: 'late' }));
+    const file = join(from.dir, 'late.gz');
+    expect(accepted(await to.import(file, { dryRun: true })).added).toBe(0);
+    expect(accepted(await to.import(file)).added).toBe(2);
+    expect(accepted(await to.import(file)).added).toBe(0);
+    expect(to.tables.suppressions.of(ACCOUNT, recipient.recipient_hash)).toMatchObject([
+      { reason: 'complaint', email: 'late@example.org' },
+    ]);
+    const ada = to.tables.contacts.byIdentifier(ACCOUNT, emailIdentifier('ada@example.net'));
+    expect(to.tables.consents.history(ada?.seq ?? 0, null, 10)[0]).toMatchObject({
+      action: 'left_group',
+      method: 'one_click',
+      recorded_at: at,
+    });
+    expect(to.tables.suppressions.of(ACCOUNT, emailIdentifier('new@example.org'))).toHaveLength(1);
+  });
+
+  it('is exported only where the account was, and imported only where it is', async () => {
+    const { from, to } = await moving();
+    const early = await from.export('late.gz', { part: 'late' });
+    expect(isRefusal(early) && early.message).toMatch(/was not moved away/);
+    await difference(from);
+    accepted(await from.export('late.gz', { part: 'late' }));
+    for (const installation of [from, to, await startEmpty()]) {
+      const refused = await installation.import(join(from.dir, 'late.gz'));
+      expect(isRefusal(refused) && refused.message).toMatch(/is not at home on this machine/);
+    }
+  });
+});
+
 it('notes every insertion, change and deletion in the tables of which a difference has only the changed rows', () => {
   const { db } = startStore();
   const tables = TRANSFER_TYPES.flatMap((type) => {

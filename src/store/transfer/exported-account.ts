@@ -10,7 +10,6 @@ import {
   columnsOf,
   TRANSFER_TYPES,
   type TransferChild,
-  type TransferKind,
   type TransferRecord,
   type TransferType,
   type TransferValue,
@@ -26,12 +25,16 @@ export interface ExportScope {
   messagesSince: number;
   /** Where the first file of a move ended: only what is new and changed since then; null: everything. */
   after: MoveMarks | null;
+  /** Only suppressions and opt-outs from groups that were created at this time or later, epoch ms; null: everything. */
+  lateSince: number | null;
 }
+
+const LATE_TYPES: ReadonlySet<TransferType> = new Set(['suppression', 'group_opt_out']);
 
 type Columns = Record<string, TransferValue>;
 /** A row with the keys that its children refer to. */
 type Parent = Columns & { seq: number; number: number };
-type Scope = { accountId: string; now: number; lastContent: number | null };
+type Scope = { accountId: string; now: number; lastContent: number | null; lateSince: number | null };
 
 /**
  * The rows of one account, in one state of the database, on a separate connection.
@@ -50,6 +53,7 @@ export function openExportedAccount(file: string, scope: ExportScope) {
       accountId: scope.accountId,
       now: scope.now,
       lastContent: scope.after?.last_content ?? null,
+      lateSince: scope.lateSince,
     };
     const logBytes = () => statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0;
     const before = logBytes();
@@ -111,14 +115,16 @@ function marks(db: Database, accountId: string): MoveMarks {
   };
 }
 
-function whereOf({ where, changed = where }: TransferKind, { lastContent }: Scope): string {
+function whereOf(type: TransferType, { lastContent, lateSince }: Scope): string {
+  const { where, changed = where } = transferKind(type);
+  if (lateSince !== null) return LATE_TYPES.has(type) ? `${where} AND t.created_at >= @lateSince` : '0';
   return lastContent === null ? where : changed;
 }
 
 function count(db: Database, type: TransferType, scope: Scope): number {
-  const kind = transferKind(type);
+  const { table } = transferKind(type);
   const statement = statements(db).count<[Scope]>(
-    `SELECT count(*) FROM ${kind.table} t WHERE ${whereOf(kind, scope)}`,
+    `SELECT count(*) FROM ${table} t WHERE ${whereOf(type, scope)}`,
   );
   return statement(scope);
 }
@@ -128,7 +134,7 @@ function* records(db: Database, type: TransferType, scope: Scope): Generator<Tra
   const { table, read, order, children = {} } = kind;
   const columns = columnsOf(db, kind);
   const rows = db.prepare<Scope, Parent>(
-    `SELECT t.*${translated(columns, read)} FROM ${table} t WHERE ${whereOf(kind, scope)} ORDER BY ${order}`,
+    `SELECT t.*${translated(columns, read)} FROM ${table} t WHERE ${whereOf(type, scope)} ORDER BY ${order}`,
   );
   const childRows = Object.entries(children).map(([field, child]) => ({
     field,
@@ -170,17 +176,17 @@ function childReader(db: Database, child: TransferChild, now: number): (parent: 
 }
 
 /** Messages that this installation sent, and those that the account sent before it came here. */
-function movedRecords(db: Database, { accountId, messagesSince, after }: ExportScope) {
+function movedRecords(db: Database, { accountId, messagesSince, after, lateSince }: ExportScope) {
   const numbers = idNumbers(db);
   const account = numbers.account.find(accountId);
   const since =
-    after?.last_message ??
+    (lateSince === null ? after?.last_message : Number.MAX_SAFE_INTEGER) ??
     Math.max(0, seqFinder(db, { table: 'messages', time: 'created_at' })(messagesSince) - 1);
   // Of those that are not sent only the ones in the queue, which this installation sends later.
   const own = `FROM messages m INDEXED BY messages_by_account WHERE account = ? AND seq > ? AND simulated = 0
     AND (sent_time >= 0 OR EXISTS (SELECT 1 FROM queue q WHERE q.seq = m.seq))`;
   /** Those that the account brought do not change. */
-  const broughtSince = after === null ? messagesSince : Number.MAX_SAFE_INTEGER;
+  const broughtSince = after === null && lateSince === null ? messagesSince : Number.MAX_SAFE_INTEGER;
   const brought =
     'FROM moved_messages INDEXED BY moved_messages_by_account WHERE account = ? AND created_at >= ?';
   const select = (from: string, parameter: number) =>
