@@ -118,16 +118,14 @@ export function selectionOf(
   };
 }
 
-/** Whether a contact was sent this campaign, or one that it excludes. */
-export function isExcluded(
+/** Those of these contacts that were sent this campaign, or one that it excludes. */
+export function excludedAmong(
   tables: Tables,
   { campaign_id }: Pick<CampaignSend, 'campaign_id'>,
   { excludeCampaignIds }: CampaignAudience,
-  contactSeq: number,
-): boolean {
-  return [campaign_id, ...excludeCampaignIds].some(
-    (id) => tables.engagement.ofCampaign(id, contactSeq) !== null,
-  );
+  contactSeqs: readonly number[],
+): ReadonlySet<number> {
+  return new Set(tables.engagement.sentAmong([campaign_id, ...excludeCampaignIds], contactSeqs));
 }
 
 /** The range of the next group with members, from the group with this index on; null: there is none. */

@@ -38,7 +38,7 @@ import { MARKETING_PRIORITY, type QueueKey } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import { isLiquid, type LiquidContent, readLiquid } from '../templates/liquid.ts';
 import type { TemplateThreads } from '../templates/thread/threads.ts';
-import { type CampaignAudience, isExcluded, rangeOfGroup, readAudience, selectionOf } from './audience.ts';
+import { type CampaignAudience, excludedAmong, rangeOfGroup, readAudience, selectionOf } from './audience.ts';
 import { winnerOf } from './comparison.ts';
 import { contactVariables, isContactField, mailboxOf } from './fields.ts';
 import { type CampaignResults, campaignVerdict, resultsOf } from './guard.ts';
@@ -614,6 +614,15 @@ function queueBatch(
   const allowed = parts.limits.allowance(tables, send.account_id, now).left;
   const limit = Math.min(capacity, pace.batchSize, allowed);
   const batch = nextMembers(tables, send, group.seq, selected);
+  const excluded =
+    selected === null
+      ? NOBODY
+      : excludedAmong(
+          tables,
+          send,
+          selected.audience,
+          batch.members.map(({ seq }) => seq),
+        );
   const after = { ...send };
   const destinations = new Set<string>();
   /** Not simulated: statistics count them. */
@@ -630,7 +639,7 @@ function queueBatch(
     if (stopped) break;
     const before = after.at_seq;
     after.at_seq = member.seq;
-    if (selected !== null && isExcluded(tables, send, selected.audience, member.seq)) continue;
+    if (excluded.has(member.seq)) continue;
     const stored = copier.store(member);
     if (stored === null) {
       after.at_seq = before;
@@ -719,6 +728,8 @@ function beginNextGroup(tables: Tables, send: CampaignSend, selected: SelectedMe
 
 /** People that are selected ahead of their turn: a segment is evaluated for so many of them at a time. */
 const SELECTED_AHEAD = 500;
+/** When so many of them are left, the next ones are selected, so that the campaign need not wait for them. */
+const READ_AHEAD = 250;
 /** How long they may wait for their turn before they are selected again. */
 const SELECTION_AGE_MS = 10 * SECOND;
 /** Campaigns with selected people in memory. */
@@ -734,30 +745,36 @@ function createSideReads<Value extends object | number>(onEnd: (campaignSeq: num
     max: MAX_SELECTIONS,
     ttl: SELECTION_AGE_MS,
   });
+  /** Starts a read unless the account has one, or its result was not taken. */
+  function begin(
+    { campaign_seq: seq, account_id: accountId }: CampaignSend,
+    read: () => Promise<Value>,
+  ): void {
+    if (running.has(accountId) || ended.has(seq)) return;
+    running.add(accountId);
+    const end = (one: { value: Value } | { error: unknown }) => {
+      running.delete(accountId);
+      ended.set(seq, one);
+      onEnd(seq);
+    };
+    read().then(
+      (value) => end({ value }),
+      (error: unknown) => end({ error }),
+    );
+  }
+
   return {
+    begin,
     /** Null: the read runs, or waits for another one of the account. Throws its error. */
-    take: (
-      { campaign_seq: seq, account_id: accountId }: CampaignSend,
-      read: () => Promise<Value>,
-    ): { value: Value } | null => {
-      const result = ended.get(seq);
-      if (result !== undefined) {
-        ended.delete(seq);
-        if ('error' in result) throw result.error;
-        return result;
+    take: (send: CampaignSend, read: () => Promise<Value>): { value: Value } | null => {
+      const result = ended.get(send.campaign_seq);
+      if (result === undefined) {
+        begin(send, read);
+        return null;
       }
-      if (running.has(accountId)) return null;
-      running.add(accountId);
-      const end = (one: { value: Value } | { error: unknown }) => {
-        running.delete(accountId);
-        ended.set(seq, one);
-        onEnd(seq);
-      };
-      read().then(
-        (value) => end({ value }),
-        (error: unknown) => end({ error }),
-      );
-      return null;
+      ended.delete(send.campaign_seq);
+      if ('error' in result) throw result.error;
+      return result;
     },
   };
 }
@@ -776,15 +793,16 @@ function createSelections(
   const known = new LRUCache<number, Selected>({ max: MAX_SELECTIONS });
   const reads = createSideReads<Selected>(onEnd);
 
-  async function select(send: CampaignSend, audience: CampaignAudience): Promise<Selected> {
-    const { account_id: accountId, subscription_group_id: groupId, at_seq: after, last_seq } = send;
+  async function select(send: CampaignSend, audience: CampaignAudience, after: number): Promise<Selected> {
+    const { account_id: accountId, subscription_group_id: groupId, last_seq } = send;
+    const at = clock.now();
     // Who was sent a campaign of a test key is not stored: members of the groups before this one were.
     const groupsBefore =
       send.simulated === 1 ? audience.groupIds.slice(0, audience.groupIds.indexOf(groupId)) : [];
-    const selection = selectionOf(tables, send, audience, [groupId], clock.now(), groupsBefore);
+    const selection = selectionOf(tables, send, audience, [groupId], at, groupsBefore);
     const range = { after, last: last_seq ?? 0 };
     const selected = await reader.query(accountId, nextSelected, selection, range, SELECTED_AHEAD);
-    return { groupId, after, at: clock.now(), found: { audience, ...selected } };
+    return { groupId, after, at, found: { audience, ...selected } };
   }
 
   return {
@@ -798,13 +816,20 @@ function createSelections(
         one.after <= after &&
         one.found.upTo > after;
       if (!isCurrent(known.get(seq))) {
-        const read = reads.take(send, () => select(send, audience));
+        const read = reads.take(send, () => select(send, audience, after));
         if (read !== null) known.set(seq, read.value);
       }
       const last = known.get(seq);
-      return last === undefined || !isCurrent(last)
-        ? undefined
-        : { audience, seqs: last.found.seqs.filter((one) => one > after), upTo: last.found.upTo };
+      if (last === undefined || !isCurrent(last)) {
+        // What was read ahead is outdated.
+        reads.begin(send, () => select(send, audience, after));
+        return undefined;
+      }
+      const { upTo } = last.found;
+      const seqs = last.found.seqs.filter((one) => one > after);
+      if (seqs.length <= READ_AHEAD && upTo < (send.last_seq ?? 0))
+        reads.begin(send, () => select(send, audience, upTo));
+      return { audience, seqs, upTo };
     },
   };
 }
@@ -820,6 +845,7 @@ function countOthers(send: CampaignSend): void {
 }
 
 const NO_DESTINATIONS: ReadonlySet<string> = new Set();
+const NOBODY: ReadonlySet<number> = new Set();
 
 /**
  * The batch size of a campaign with `perHour`, and the interval for each message of a batch. With batches of n messages

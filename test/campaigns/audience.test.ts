@@ -4,11 +4,12 @@ import type { CampaignRequest } from '../../src/campaigns/mail.ts';
 import { createLog } from '../../src/core/log.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
 import type { MessageEvent } from '../../src/events/event-types.ts';
+import { emailIdentifier } from '../../src/mail/identifier.ts';
 import type { CampaignRow } from '../../src/store/campaigns/campaigns.ts';
 import { ReadRejected } from '../../src/store/database/failure.ts';
 import { eventually } from '../support/eventually.ts';
 import { granted } from '../support/refusal.ts';
-import { refusal, startCampaigns } from './setup.ts';
+import { addMembers, refusal, startCampaigns } from './setup.ts';
 
 const GOLD = { field: 'customFields.plan', op: 'is' as const, value: 'gold' };
 
@@ -203,6 +204,65 @@ it('goes on while the audience of another account is read', async () => {
   await setup.deliverAll();
   await setup.until(waiting.campaign_id, 'sent');
   expect(setup.recipients(waiting)).toHaveLength(7);
+});
+
+it('selects people ahead of their turn, of whom those who leave before it get nothing', async () => {
+  const setup = await startCampaigns();
+  const { runner, audience, groupId, limitQueue, send, reader, tables, writer, clock, messages } = setup;
+  const members = 700;
+  await addMembers(setup, members);
+  const filter = { field: 'email', op: 'exists' as const };
+  const { segment } = granted(await audience.segments.create('acct_one', { name: 'All', filter }));
+  const seqOf = (n: number) =>
+    tables.contacts.seqOf('acct_one', emailIdentifier(`user${n}@d${n % 3}.example`)) ?? 0;
+  /** For each selection, the contact that it began after, and the last one whose turn was over. */
+  const selections: { after: number; at: number }[] = [];
+  const { query } = reader;
+  reader.query = (...args) => {
+    const range: unknown = args[3];
+    if (args[1].name === 'nextSelected' && range !== null && typeof range === 'object' && 'after' in range)
+      selections.push({
+        after: Number(range.after),
+        at: tables.campaignSends.get(campaign.seq)?.at_seq ?? 0,
+      });
+    return query(...args);
+  };
+  const queued = 400;
+  limitQueue(queued);
+  const campaign = granted(await send({ segmentId: segment.segment_id }));
+  runner.start();
+  await eventually('the queue to be full', () => messages(campaign).length === queued);
+  await setup.severalRounds();
+  const [first, ...ahead] = selections;
+  expect(first).toEqual({ after: 0, at: 0 });
+  expect([...new Set(ahead.map(({ after }) => after))]).toEqual([seqOf(499)]);
+  expect(ahead[0]?.at).toBeLessThan(seqOf(499));
+  // Members of both selections leave the group, are suppressed, or have no consent any more.
+  const group = tables.subscriptionGroups.get('acct_one', groupId);
+  for (const n of [450, 550])
+    await writer.run((tx) => {
+      const membership = tx.subscriptions.get(group?.seq ?? 0, seqOf(n));
+      if (membership !== null) tx.subscriptions.update({ ...membership, is_active: 0 });
+      tx.suppressions.add({
+        account_id: 'acct_one',
+        recipient_hash: emailIdentifier(`user${n + 1}@d${(n + 1) % 3}.example`),
+        stream: 'mk',
+        reason: 'unsubscribe',
+        email: null,
+        message_seq: null,
+        created_at: clock.now(),
+      });
+      tx.contacts.setConsent(seqOf(n + 2), null, clock.now());
+    });
+  limitQueue(Number.POSITIVE_INFINITY);
+  await eventually('the others', () => messages(campaign).length === members - 6);
+  await setup.severalRounds();
+  const got = new Set(messages(campaign).map(({ recipient }) => recipient));
+  const without = Array.from({ length: members }, (_, n) => n).filter(
+    (n) => !got.has(`user${n}@d${n % 3}.example`),
+  );
+  expect(got.size).toBe(members - 6);
+  expect(without).toEqual([450, 451, 452, 550, 551, 552]);
 });
 
 it('is paused while its segment takes too long to evaluate', async () => {

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DATABASE_FILE, type Database, openConnection } from '../../src/store/database/connection.ts';
 import type { ApiClient, CreatedDomain, VerifiedDomain } from '../support/api-client.ts';
 import { eventually } from '../support/eventually.ts';
+import { countExecutions } from '../support/executions.ts';
 import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
 import { publishMailHost, SHORT_MAIL } from '../support/recipients.ts';
 import { type Sink, startSink } from '../support/smtp-sink.ts';
@@ -154,26 +155,4 @@ function opensTable(db: Database, sql: string): boolean {
   const values = names.length > 0 ? [Object.fromEntries(names)] : positional;
   const steps = db.prepare<unknown[], { opcode: string }>(`EXPLAIN ${sql}`).all(...values);
   return steps.some(({ opcode }) => opcode === 'OpenEphemeral');
-}
-
-const METHODS = ['run', 'get', 'all'] as const;
-type Execute = (this: { source: string }, ...values: unknown[]) => unknown;
-
-/** Calls `observe` with the text of every statement that is executed in this process; returns a function that ends it. */
-function countExecutions(observe: (sql: string) => void): () => void {
-  const db = openConnection(':memory:', {});
-  // All statements share it.
-  const shared: Record<(typeof METHODS)[number], Execute> = Object.getPrototypeOf(db.prepare('SELECT 1'));
-  const originals = { run: shared.run, get: shared.get, all: shared.all };
-  for (const name of METHODS) {
-    const original = shared[name];
-    shared[name] = function execute(this: { source: string }, ...values: unknown[]) {
-      observe(this.source.replace(/\s+/g, ' ').trim());
-      return original.apply(this, values);
-    };
-  }
-  return () => {
-    Object.assign(shared, originals);
-    db.close();
-  };
 }

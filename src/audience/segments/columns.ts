@@ -99,7 +99,8 @@ export const copyChunk = readQuery('copyChunk', (tables: Tables, chunk: number):
   const accounts = [...grouped(contacts, (one) => one.account_id)].flatMap(([accountId, own]) =>
     own.length < MIN_CONTACTS ? [] : [copyOf(accountId, own, membershipsOf, engagementOf)],
   );
-  return { accounts, changes: tables.segmentColumns.changes(chunk) };
+  const first = chunk * CHUNK_SIZE;
+  return { accounts, changes: tables.segmentColumns.changes(first, first + CHUNK_SIZE - 1) };
 });
 
 function copyOf(

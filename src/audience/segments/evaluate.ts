@@ -12,24 +12,43 @@ import { type CompiledFilter, type Condition, compileFilter, contactValues, matc
  * their columns; those that changed since, and those that are not copied, by what their tables have now. The result is exact.
  */
 
-/** The contacts of a chunk that match, ascending. */
-function matchingSeqs(tables: Tables, accountId: string, chunk: number, filter: CompiledFilter): number[] {
+/** Contacts with `after` < number <= `last`. */
+interface Range {
+  after: number;
+  last: number;
+}
+
+const ALL: Range = { after: 0, last: Number.MAX_SAFE_INTEGER };
+
+/** The contacts of a chunk that match, ascending. Of those outside of `range` none is read from its tables. */
+function matchingSeqs(
+  tables: Tables,
+  accountId: string,
+  chunk: number,
+  filter: CompiledFilter,
+  range: Range = ALL,
+): number[] {
   const { segmentColumns } = tables;
   const base = chunk * CHUNK_SIZE;
+  const first = Math.max(base, range.after + 1);
+  const last = Math.min(base + CHUNK_SIZE - 1, range.last);
   const isMatch = (contact: KnownContact) => matches(filter, contactValues(tables, contact));
   const copy = segmentColumns.copied(chunk, accountId);
   if (copy === null)
     return segmentColumns
-      .contacts(chunk, accountId)
+      .contacts(accountId, first, last)
       .filter(isMatch)
       .map(({ seq }) => seq);
-  const changed = new Set(segmentColumns.changes(chunk).map(([seq]) => seq));
+  const changed = new Set(segmentColumns.changes(first, last).map(([seq]) => seq));
   const copied = numbersOf(copy.copied);
   const found: number[] = [];
-  const results = testChunk(tables, { accountId, chunk, copied, campaigns: new Map() }, filter);
+  const isWanted = (seq: number) => seq >= first && seq <= last;
+  const results = testChunk(tables, { accountId, chunk, copied, first, last, campaigns: new Map() }, filter);
   for (const [index, number] of copied.entries())
-    if (results[index] === 1 && !changed.has(base + number)) found.push(base + number);
-  const direct = new Set([...changed, ...[...numbersOf(copy.others)].map((number) => base + number)]);
+    if (results[index] === 1 && isWanted(base + number) && !changed.has(base + number))
+      found.push(base + number);
+  const others = [...numbersOf(copy.others)].map((number) => base + number).filter(isWanted);
+  const direct = new Set([...changed, ...others]);
   if (direct.size === 0) return found;
   for (const seq of direct) {
     const contact = tables.contacts.bySeq(seq);
@@ -43,6 +62,9 @@ interface Chunk {
   chunk: number;
   /** The copied contacts. */
   copied: Uint16Array;
+  /** The results of contacts before and after these are not needed. */
+  first: number;
+  last: number;
   /** Bits of campaigns that were read, by column: several conditions may name the same campaign. */
   campaigns: Map<string, Uint8Array>;
 }
@@ -75,14 +97,14 @@ const CAMPAIGN = 'campaign:';
 
 function testColumn(
   tables: Tables,
-  { accountId, chunk, copied, campaigns }: Chunk,
+  { accountId, chunk, copied, first, last, campaigns }: Chunk,
   { column, test }: Condition,
 ): Uint8Array {
   const results = new Uint8Array(copied.length);
   if (column.startsWith(CAMPAIGN)) {
     let bits = campaigns.get(column);
     if (bits === undefined) {
-      bits = tables.engagement.ofCampaignInChunk(column.slice(CAMPAIGN.length), chunk);
+      bits = tables.engagement.ofCampaignInChunk(column.slice(CAMPAIGN.length), first, last);
       campaigns.set(column, bits);
     }
     const byBits = Uint8Array.from({ length: NO_BITS + 1 }, (_, value) =>
@@ -213,20 +235,14 @@ export const segmentContacts = readQuery(
  */
 export const nextSelected = readQuery(
   'nextSelected',
-  (
-    tables: Tables,
-    selection: Selection,
-    range: { after: number; last: number },
-    limit: number,
-  ): { seqs: number[]; upTo: number } => {
+  (tables: Tables, selection: Selection, range: Range, limit: number): { seqs: number[]; upTo: number } => {
     const filter = compileSelection(selection);
     const seqs: number[] = [];
     const end = performance.now() + PORTION_MS;
     for (const chunk of chunksFrom(tables, selection.accountId, Math.floor((range.after + 1) / CHUNK_SIZE))) {
       const first = chunk * CHUNK_SIZE;
       if (first > range.last) break;
-      for (const seq of matchingSeqs(tables, selection.accountId, chunk, filter)) {
-        if (seq <= range.after || seq > range.last) continue;
+      for (const seq of matchingSeqs(tables, selection.accountId, chunk, filter, range)) {
         seqs.push(seq);
         if (seqs.length === limit) return { seqs, upTo: seq };
       }

@@ -72,9 +72,14 @@ export function engagementTable(db: Database) {
     ON CONFLICT (campaign_seq, contact_seq) DO UPDATE SET bits = bits | excluded.bits`);
   // One text, because a row takes longer to return than to read.
   const inChunk = sql.value<[{ campaignId: string; first: number; last: number }], string>(`
-    SELECT json_group_array((contact_seq - @first) * 16 + (bits & 7)) FROM campaign_contacts
+    SELECT json_group_array(contact_seq % ${CHUNK_SIZE} * 16 + (bits & 7)) FROM campaign_contacts
     WHERE campaign_seq = (SELECT seq FROM campaigns WHERE campaign_id = @campaignId)
       AND contact_seq BETWEEN @first AND @last`);
+  const sentAmong = sql.values<[string, string], number>(`
+    SELECT chosen.value FROM json_each(?) chosen WHERE EXISTS (
+      SELECT 1 FROM campaign_contacts
+      WHERE campaign_seq IN (SELECT seq FROM campaigns WHERE campaign_id IN (SELECT value FROM json_each(?)))
+        AND contact_seq = chosen.value)`);
   const setSunset = sql.run<[number, number]>(
     'UPDATE contact_engagement SET sunset_at = ? WHERE contact_seq = ?',
   );
@@ -91,10 +96,15 @@ export function engagementTable(db: Database) {
     ofCampaign: sql.value<[campaignId: string, contactSeq: number], number>(`
       SELECT bits & 7 FROM campaign_contacts
       WHERE campaign_seq = (SELECT seq FROM campaigns WHERE campaign_id = ?) AND contact_seq = ?`),
-    /** The same for the contacts of a chunk, by their numbers modulo CHUNK_SIZE; NO_BITS: the contact did not receive it. */
-    ofCampaignInChunk: (campaignId: string, chunk: number): Uint8Array => {
-      const first = chunk * CHUNK_SIZE;
-      const text = inChunk({ campaignId, first, last: first + CHUNK_SIZE - 1 });
+    /** Those of these contacts that were sent any of the campaigns. */
+    sentAmong: (campaignIds: readonly string[], contactSeqs: readonly number[]): number[] =>
+      sentAmong(JSON.stringify(contactSeqs), JSON.stringify(campaignIds)),
+    /**
+     * What contacts of one chunk did with a campaign, from `first` to `last`, by their numbers modulo CHUNK_SIZE; NO_BITS: the
+     * contact did not receive it, or is another one.
+     */
+    ofCampaignInChunk: (campaignId: string, first: number, last: number): Uint8Array => {
+      const text = inChunk({ campaignId, first, last });
       // Sound: the statement returns a list of numbers.
       const packed = JSON.parse(text ?? '[]') as number[];
       const bits = new Uint8Array(CHUNK_SIZE).fill(NO_BITS);

@@ -70,7 +70,7 @@ export function segmentColumnTable(db: Database) {
     )
     .raw();
   const select = `SELECT ${CONTACT_COLUMNS} FROM contacts c ${WITH_CONSENT}`;
-  const ofAccount = sql.all<[string, number, number], KnownContact>(
+  const ofAccount = sql.all<[accountId: string, first: number, last: number], KnownContact>(
     `${select} WHERE c.account_id = ? AND c.seq BETWEEN ? AND ? ORDER BY c.seq`,
   );
   const all = sql.all<[number, number], KnownContact>(`${select} WHERE c.seq BETWEEN ? AND ? ORDER BY c.seq`);
@@ -100,12 +100,10 @@ export function segmentColumnTable(db: Database) {
     column: sql.value<[chunk: number, accountId: string, name: string], Buffer>(
       'SELECT data FROM segment_columns WHERE chunk = ? AND account_id = ? AND name = ?',
     ),
-    /** Contacts that changed after they were copied. */
-    changes: (chunk: number): ContactChange[] =>
-      changes.all(chunk * CHUNK_SIZE, (chunk + 1) * CHUNK_SIZE - 1),
-    /** Contacts of an account in a chunk. */
-    contacts: (chunk: number, accountId: string): KnownContact[] =>
-      ofAccount(accountId, chunk * CHUNK_SIZE, (chunk + 1) * CHUNK_SIZE - 1),
+    /** Contacts from `first` to `last` that changed after they were copied. */
+    changes: (first: number, last: number): ContactChange[] => changes.all(first, last),
+    /** Contacts of an account from `first` to `last`, ascending. */
+    contacts: ofAccount,
     /** Contacts of all accounts in a chunk, with what else a filter tests. */
     sources: (chunk: number) => {
       const range = [chunk * CHUNK_SIZE, (chunk + 1) * CHUNK_SIZE - 1] as const;

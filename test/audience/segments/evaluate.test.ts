@@ -1,10 +1,12 @@
 import { expect, it } from 'vitest';
 import { createSegmentCopies } from '../../../src/audience/segments/copies.ts';
+import { NOTHING_EXCLUDED, nextSelected } from '../../../src/audience/segments/evaluate.ts';
 import type { SegmentFilter } from '../../../src/audience/segments/filter.ts';
 import { matchesContact } from '../../../src/audience/segments/match.ts';
 import { DAY } from '../../../src/core/clock.ts';
 import { createLog } from '../../../src/core/log.ts';
 import { createLocalReader } from '../../../src/store/readers/reads.ts';
+import { countExecutions } from '../../support/executions.ts';
 import { granted } from '../../support/refusal.ts';
 import { CALLER, startAudience } from '../setup.ts';
 
@@ -117,13 +119,13 @@ it('counts the same contacts with and without copies, and after changes', async 
   await audience.add('new@example.com', { customFields: { plan: 'pro' } });
   const newest = tables.contacts.list({ accountId: 'acct_one', beforeSeq: null, limit: 1 }).rows;
   people.push(...newest);
-  expect(tables.segmentColumns.changes(0)).toHaveLength(3);
+  expect(tables.segmentColumns.changes(0, 4095)).toHaveLength(3);
   await compare();
   await writer.run((tx) => {
     for (const { seq } of people.slice(100, 300)) tx.contacts.setConsent(seq, null, clock.now());
   });
   await copies.run();
-  expect(tables.segmentColumns.changes(0)).toEqual([]);
+  expect(tables.segmentColumns.changes(0, 4095)).toEqual([]);
   await compare();
   granted(await audience.erasure.erase('acct_one', people[0]?.email_hash ?? ''));
   expect(tables.segmentColumns.copied(0, 'acct_one')).toBeNull();
@@ -198,4 +200,35 @@ it('deletes what contacts did with a deleted campaign, however many campaigns th
   for (let run = 0; run < 5; run++) await copies.run();
   const left = await writer.run((tx) => seqs.map((seq) => tx.engagement.removeOfCampaign(seq, 10)));
   expect(left).toEqual(seqs.map((_, index) => (deleted.includes(index) ? 0 : 2)));
+});
+
+it('reads no contact again that had its turn in a campaign, however many of them changed', async () => {
+  const { people, tables, writer, clock, ...audience } = await start();
+  const log = createLog({ level: 'silent', hashAddresses: true });
+  await createSegmentCopies({ ...audience, tables, writer, log, reader: createLocalReader(tables) }).run();
+  const filter: SegmentFilter = { field: 'email', op: 'exists' };
+  const selection = {
+    ...NOTHING_EXCLUDED,
+    accountId: 'acct_one',
+    filters: [JSON.stringify(filter)],
+    excludedCampaigns: ['campaign_1'],
+    now: clock.now(),
+  };
+  // As copies of a campaign that arrive, and a contact that changes before its turn.
+  const changed = [...people.slice(0, 400), ...people.slice(450, 451)];
+  await writer.run((tx) => {
+    for (const { seq } of changed) tx.contacts.setConsent(seq, null, clock.now());
+  });
+  const range = { after: people[399]?.seq ?? 0, last: people[549]?.seq ?? 0 };
+  const executed: string[] = [];
+  const restore = countExecutions((sql) => executed.push(sql));
+  let seqs: number[];
+  try {
+    ({ seqs } = nextSelected.run(tables, selection, range, 1000));
+  } finally {
+    restore();
+  }
+  expect(executed.filter((sql) => sql.includes('FROM contacts c'))).toHaveLength(1);
+  const expected = people.filter((_, index) => index >= 400 && index < 550 && index % 3 !== 0);
+  expect(seqs).toEqual(expected.map(({ seq }) => seq));
 });
