@@ -177,8 +177,8 @@ export function namesOf(parts: readonly TemplatePart[]): string[] {
 
 /** Parses a template in steps ahead of `prepareTemplate`, which then finds it in the cache of the reader. */
 export function* parseContentInSteps({ html, text }: TemplateContent, reader: HtmlReader): Work<void> {
-  if (html !== '') yield* reader.reading(html);
-  if (text !== null) yield* reader.readingText(text);
+  if (html !== '') yield* reader.reading(html, true);
+  if (text !== null) yield* reader.readingText(text, true);
 }
 
 /** Renders a prepared template, in steps. */
