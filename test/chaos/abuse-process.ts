@@ -1,4 +1,5 @@
 import type { Credentials } from '../support/api-client.ts';
+import { ABUSES_ACCOUNT } from './abuses-account.ts';
 import { ABUSES_HTTP } from './abuses-http.ts';
 import { ABUSES_SMTP } from './abuses-smtp.ts';
 import type { Listener } from './daemon.ts';
@@ -24,17 +25,17 @@ export interface Attacker extends Credentials {
   domain: string;
 }
 
-export type AbuseKind = keyof typeof ABUSES_HTTP | keyof typeof ABUSES_SMTP;
+export type AbuseKind = keyof typeof ABUSES_HTTP | keyof typeof ABUSES_SMTP | keyof typeof ABUSES_ACCOUNT;
 
 export type Count = (what: string | number) => void;
-/** Runs until the process ends. */
-export type Attack = (job: AbuseJob, count: Count) => void;
+/** Runs until the process ends. The first count states that it has begun. */
+export type Attack = (job: AbuseJob, count: Count) => void | Promise<void>;
 
 const [argument] = process.argv.slice(2);
 if (argument !== undefined) {
   const job: AbuseJob = JSON.parse(argument);
   const counts: Record<string, number> = {};
-  const attacks: Record<string, Attack> = { ...ABUSES_HTTP, ...ABUSES_SMTP };
+  const attacks: Record<string, Attack> = { ...ABUSES_HTTP, ...ABUSES_SMTP, ...ABUSES_ACCOUNT };
   const count: Count = (what) => {
     counts[what] = (counts[what] ?? 0) + 1;
   };
@@ -43,7 +44,7 @@ if (argument !== undefined) {
     if (error.code !== 'ECONNRESET' && error.code !== 'EPIPE') throw error;
     count('broken');
   });
-  attacks[job.kind]?.(job, count);
+  void attacks[job.kind]?.(job, count);
   setInterval(() => {
     if (Object.keys(counts).length > 0) console.log(JSON.stringify(counts));
   }, 500);

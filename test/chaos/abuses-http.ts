@@ -82,13 +82,13 @@ function unread({ ports }: AbuseJob, count: Count): void {
 }
 
 /** One request of an account; the response is counted by its status, its body is discarded. */
-function call(
+export function call(
   job: AbuseJob,
   account: Attacker,
   count: Count,
-  what: { method?: string; path: string; body: Buffer; agent: Agent },
+  what: { method?: string; path: string; body: Buffer; type?: string; agent: Agent },
 ): Promise<void> {
-  const { method = 'POST', path, body, agent } = what;
+  const { method = 'POST', path, body, type = 'application/json', agent } = what;
   const key = path.startsWith('/transactional') ? account.keys.transactional : account.keys.setup;
   return new Promise((resolve) => {
     const req = request(
@@ -101,7 +101,7 @@ function call(
         headers: {
           'X-Api-Key': key,
           'X-Id': account.accountId,
-          'Content-Type': 'application/json',
+          'Content-Type': type,
           'Content-Length': body.length,
         },
       },
@@ -121,7 +121,7 @@ function call(
 }
 
 /** Each account repeats the same request endlessly, `concurrent` at a time. */
-function repeatEndlessly(
+export function repeatEndlessly(
   job: AbuseJob,
   concurrent: number,
   act: (account: Attacker, agent: Agent, n: number) => Promise<void>,
@@ -140,7 +140,8 @@ const MB = 1024 * 1024;
 const BATCH = '/transactional/send-batch';
 const SINGLE = '/transactional/send';
 /** The account has a verified domain, so that nothing is refused before it is validated and rendered. */
-const mail = ({ domain }: Attacker) => `"from":"a@${domain}","to":"b@${ATTACKED_DOMAIN}","subject":"s"`;
+export const mail = ({ domain }: Attacker) =>
+  `"from":"a@${domain}","to":"b@${ATTACKED_DOMAIN}","subject":"s"`;
 
 const json = (text: string) => Buffer.from(text);
 /** As many copies of a text as fit into `bytes`. */

@@ -67,6 +67,8 @@ export interface DaemonOptions {
 
 /** The environment variable with the directory for the logs of all daemons. */
 export const LOGS = 'POSTRIDER_CHAOS_LOGS';
+/** The environment variable with the directory for CPU profiles of all daemons. */
+export const PROFILES = 'POSTRIDER_CHAOS_PROFILES';
 
 const PROGRAM = new URL('../../dist/main.js', import.meta.url).pathname;
 const READY_TIMEOUT_MS = 30_000;
@@ -126,7 +128,11 @@ export async function startDaemon(context: ScenarioContext, options: DaemonOptio
   let supervised = false;
 
   const spawn = () => {
-    const [command = '', ...args] = wrap([...program, 'serve']);
+    const profiles = process.env[PROFILES];
+    const profiling =
+      profiles === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', join(profiles, context.name)];
+    const serve = [process.execPath, ...nodeArgs, ...profiling, PROGRAM, '--config', configFile, 'serve'];
+    const [command = '', ...args] = wrap(serve);
     const started = startChild(command, args, { env: { ...plainEnv, ...extra }, cwd: context.dir });
     const logs = process.env[LOGS];
     if (logs !== undefined)

@@ -1,4 +1,4 @@
-import { failuresOf, type Result, type ScenarioOutcome } from './scenario.ts';
+import { failuresOf, MAX_ABUSED_MS, type Result, type ScenarioOutcome } from './scenario.ts';
 
 type Column = [title: string, cell: (result: Result) => string];
 
@@ -12,7 +12,10 @@ const COLUMNS: Column[] = [
   ['recovery', ({ recoveryMs }) => (recoveryMs === null ? 'never' : `${(recoveryMs / 1000).toFixed(1)} s`)],
 ];
 
-/** The table of all scenarios, then the first failure of each that failed, and why others were skipped. */
+/**
+ * The table of all scenarios, that of the latencies during abuse, then the first failure of each that failed, and why others
+ * were skipped.
+ */
 export function formatReport(outcomes: readonly ScenarioOutcome[]): string {
   const titles = ['scenario', ...COLUMNS.map(([title]) => title), 'result'];
   const rows = outcomes.map((outcome) => [
@@ -20,16 +23,6 @@ export function formatReport(outcomes: readonly ScenarioOutcome[]): string {
     ...COLUMNS.map(([, cell]) => (outcome.kind === 'ran' ? cell(outcome.result) : '-')),
     outcome.kind === 'skipped' ? 'skipped' : failuresOf(outcome).length === 0 ? 'ok' : 'FAILED',
   ]);
-  const widths = titles.map((title, column) =>
-    Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)),
-  );
-  const line = (cells: string[]) =>
-    cells
-      .map((cell, column) =>
-        column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0),
-      )
-      .join('  ')
-      .trimEnd();
   const details = outcomes.flatMap((outcome) => {
     const { name } = outcome.scenario;
     if (outcome.kind === 'skipped') return [`skipped ${name}: ${outcome.reason}`];
@@ -40,10 +33,36 @@ export function formatReport(outcomes: readonly ScenarioOutcome[]): string {
   const failed = outcomes.filter((outcome) => failuresOf(outcome).length > 0).length;
   const skipped = outcomes.filter(({ kind }) => kind === 'skipped').length;
   return [
-    line(titles),
-    ...rows.map(line),
+    ...table([titles, ...rows]),
     '',
+    ...isolationTable(outcomes),
     ...details,
     `${outcomes.length - failed - skipped} passed, ${failed} failed, ${skipped} skipped`,
   ].join('\n');
+}
+
+/** p99 of a send of the well-behaved account for each abuse; empty without any. */
+function isolationTable(outcomes: readonly ScenarioOutcome[]): string[] {
+  const rows = outcomes.flatMap((outcome) => {
+    if (outcome.kind !== 'ran' || outcome.result.isolation === undefined) return [];
+    const { quietMs, abusedMs, unjudged } = outcome.result.isolation;
+    const verdict = unjudged ?? (abusedMs > MAX_ABUSED_MS ? `above ${MAX_ABUSED_MS} ms` : 'ok');
+    return [[outcome.scenario.name, quietMs.toFixed(0), abusedMs.toFixed(0), verdict]];
+  });
+  if (rows.length === 0) return [];
+  return [...table([['p99 of a send, ms', 'quiet', 'during', 'result'], ...rows]), ''];
+}
+
+/** Lines with aligned cells: the first column to the left, the others to the right. */
+function table(rows: readonly string[][]): string[] {
+  const [titles = []] = rows;
+  const widths = titles.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  return rows.map((cells) =>
+    cells
+      .map((cell, column) =>
+        column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0),
+      )
+      .join('  ')
+      .trimEnd(),
+  );
 }

@@ -3,27 +3,30 @@ import { mkdirSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createContext, type ScenarioContext, within } from './context.ts';
-import { LOGS } from './daemon.ts';
+import { LOGS, PROFILES } from './daemon.ts';
 import { needFault, rootFault } from './machine.ts';
 import { formatReport } from './report.ts';
 import { failuresOf, type Scenario, type ScenarioOutcome } from './scenario.ts';
-import { SCENARIOS } from './scenarios/index.ts';
+import { FAMILIES } from './scenarios/index.ts';
 
 const USAGE = `Usage: npm run chaos -- [options]
 
 Runs the built daemon under faults and abuse, compares the ledgers of each scenario, and exits with 1 when a message
-was lost or stuck or a scenario reported another fault. Takes about 10 minutes; some scenarios need root.
+was lost or stuck or a scenario reported another fault. Takes about 20 minutes; some scenarios need root.
 
 Options:
-  --only NAME[,NAME]  run the scenarios whose names begin with NAME
-  --short             run the short variant: fewer scenarios, each for half the time
-  --logs DIRECTORY    store the logs of the daemons there
-  --list              list the scenarios
-  --help              show this help
+  --only NAME[,NAME]    run the scenarios whose names begin with NAME
+  --family NAME[,NAME]  run the scenarios of these families: ${[...FAMILIES.keys()].join(', ')}
+  --short               run the short variant: fewer scenarios, each for half the time
+  --logs DIRECTORY      store the logs of the daemons there
+  --profiles DIRECTORY  store CPU profiles of the threads of the daemons there
+  --list                list the scenarios
+  --help                show this help
 
 Examples:
   npm run chaos
   npm run chaos -- --only disk
+  npm run chaos -- --family tenants
   npm run chaos -- --only kill-9-storm,dead-workers`;
 
 const DEFAULT_LIMIT_SECONDS = 90;
@@ -36,32 +39,51 @@ async function main(): Promise<number> {
   const { values } = parseArgs({
     options: {
       only: { type: 'string' },
+      family: { type: 'string' },
       logs: { type: 'string' },
+      profiles: { type: 'string' },
       short: { type: 'boolean', default: false },
       list: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
   });
   if (values.help) return print(USAGE);
-  const { only, short, logs } = values;
-  if (logs !== undefined) {
-    mkdirSync(logs, { recursive: true });
-    process.env[LOGS] = resolve(logs);
+  const { only, family, short } = values;
+  for (const [directory, variable] of [
+    [values.logs, LOGS],
+    [values.profiles, PROFILES],
+  ] as const) {
+    if (directory === undefined) continue;
+    mkdirSync(directory, { recursive: true });
+    process.env[variable] = resolve(directory);
   }
-  const prefixes = only?.split(',').map((name) => name.trim());
-  const chosen = SCENARIOS.filter(
-    (scenario) =>
-      (!short || scenario.short === true) &&
-      (prefixes?.some((prefix) => scenario.name.startsWith(prefix)) ?? true),
-  );
+  const families = namesIn(family) ?? [...FAMILIES.keys()];
+  const unknown = families.find((name) => !FAMILIES.has(name));
+  if (unknown !== undefined) {
+    console.error(`There is no family "${unknown}": the families are ${[...FAMILIES.keys()].join(', ')}.`);
+    return 2;
+  }
+  const prefixes = namesIn(only);
+  const chosen = families
+    .flatMap((name) => FAMILIES.get(name) ?? [])
+    .filter(
+      (scenario) =>
+        (!short || scenario.short === true) &&
+        (prefixes?.some((prefix) => scenario.name.startsWith(prefix)) ?? true),
+    );
   if (chosen.length === 0) {
-    console.error(`No scenario matches --only ${only}: see --list.`);
+    console.error('No scenario matches the options: see --list.');
     return 2;
   }
   if (values.list) return print(listing(chosen));
   // The mounts of a separate namespace end with its last process, even if this one is killed.
   if (process.env[NAMESPACE] === undefined && rootFault() === null) return inNamespace();
   return runAll(chosen, short);
+}
+
+/** The names in the value of an option. */
+function namesIn(value: string | undefined): string[] | undefined {
+  return value?.split(',').map((name) => name.trim());
 }
 
 async function runAll(chosen: readonly Scenario[], short: boolean): Promise<number> {

@@ -36,11 +36,24 @@ export interface Result {
   stuck: number;
   /** From healing until the backlog and new mail were delivered; null: never. */
   recoveryMs: number | null;
+  /** What a well-behaved account noticed of an abuse. */
+  isolation?: Isolation;
   /** Figures for the report. */
   notes: string[];
   /** Other faults; each fails the scenario. */
   faults: string[];
 }
+
+/** p99 of the sends of a well-behaved account, ms. */
+export interface Isolation {
+  quietMs: number;
+  abusedMs: number;
+  /** Why `abusedMs` says nothing about the abuse; null: it must be at most `MAX_ABUSED_MS`. */
+  unjudged: string | null;
+}
+
+/** The p99 of a send while others abuse the service. */
+export const MAX_ABUSED_MS = 150;
 
 export type ScenarioOutcome =
   | { scenario: Scenario; kind: 'ran'; result: Result; seconds: number }
@@ -58,8 +71,12 @@ export function failuresOf(outcome: ScenarioOutcome): string[] {
     const message = error instanceof Error ? error.message : String(error);
     return [`the scenario did not complete: ${message.slice(0, MAX_ERROR_TEXT)}`];
   }
-  const { accepted, lost, stuck, duplicated, duplicatesAtMost, duplicatesBecause, faults } = outcome.result;
+  const { accepted, lost, stuck, duplicated, duplicatesAtMost, duplicatesBecause, isolation, faults } =
+    outcome.result;
   return [
+    ...(isolation !== undefined && isolation.unjudged === null && isolation.abusedMs > MAX_ABUSED_MS
+      ? [`p99 of the well-behaved account is ${isolation.abusedMs.toFixed(0)} ms, above ${MAX_ABUSED_MS} ms`]
+      : []),
     ...(accepted === 0 ? ['nothing was accepted: the scenario proves nothing'] : []),
     ...(lost > 0 ? [`${lost} lost`] : []),
     ...(stuck > 0 ? [`${stuck} stuck`] : []),

@@ -1,5 +1,5 @@
 import type { Scenario } from '../scenario.ts';
-import { ABUSE } from './abuse.ts';
+import { LISTENERS, TENANTS } from './abuse.ts';
 import { CLOCK } from './clock.ts';
 import { CORRUPTION } from './corruption.ts';
 import { DESTINATIONS } from './destinations.ts';
@@ -11,17 +11,18 @@ import { OPERATION } from './operation.ts';
 import { RESOURCES } from './resources.ts';
 import { WORKERS } from './workers.ts';
 
-/** All scenarios in the order in which they run. */
-export const SCENARIOS: readonly Scenario[] = [
-  ...KILL,
-  ...WORKERS,
-  ...CORRUPTION,
-  ...DISK,
-  ...LOCKS,
-  ...RESOURCES,
-  ...OPERATION,
-  ...CLOCK,
-  ...DNS,
-  ...DESTINATIONS,
-  ...ABUSE,
-];
+/** The families of scenarios, in the order in which they run. */
+export const FAMILIES: ReadonlyMap<string, readonly Scenario[]> = new Map([
+  ['kill', KILL],
+  ['workers', WORKERS],
+  ['corruption', CORRUPTION],
+  ['disk', DISK],
+  ['locks', LOCKS],
+  ['resources', RESOURCES],
+  ['operation', OPERATION],
+  ['clock', CLOCK],
+  ['dns', DNS],
+  ['destinations', DESTINATIONS],
+  ['listeners', LISTENERS],
+  ['tenants', TENANTS],
+]);
