@@ -25,7 +25,7 @@ interface AudienceOptions extends ErasureOptions {
  * (`createBackgroundImports`).
  */
 export function createAudience(
-  context: Pick<Context, 'tables' | 'reader' | 'writer' | 'clock' | 'ids' | 'log'>,
+  context: Pick<Context, 'tables' | 'reader' | 'writer' | 'clock' | 'ids' | 'log' | 'monotonic'>,
   { recorder, mayAdd, responsesKeptMs, ...erasureOptions }: AudienceOptions,
 ) {
   const pauses = createPauses(context);

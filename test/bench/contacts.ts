@@ -5,7 +5,7 @@ import { openSource } from '../../src/audience/import/source.ts';
 import { presentContact, presentSubscriber } from '../../src/audience/present.ts';
 import { contactSearch } from '../../src/audience/search.ts';
 import { createAudience } from '../../src/audience/service.ts';
-import { systemClock } from '../../src/core/clock.ts';
+import { monotonicClock, systemClock } from '../../src/core/clock.ts';
 import { createIds } from '../../src/core/ids.ts';
 import { createLog } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/core/random.ts';
@@ -61,6 +61,7 @@ const audience = createAudience(
     writer,
     clock,
     ids,
+    monotonic: monotonicClock,
     log: createLog({ level: 'silent', hashAddresses: true }),
   },
   {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { createAudience } from '../../src/audience/service.ts';
-import { systemClock } from '../../src/core/clock.ts';
+import { monotonicClock, systemClock } from '../../src/core/clock.ts';
 import { createIds } from '../../src/core/ids.ts';
 import { createLog } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/core/random.ts';
@@ -171,7 +171,7 @@ it('erases a person with few pages, whatever the size of the history', async () 
   const store = await openStopped();
   const ids = createIds(systemClock, systemRandom);
   const { erasure, background } = createAudience(
-    { ...store, reader: createLocalReader(store.tables), ids },
+    { ...store, reader: createLocalReader(store.tables), ids, monotonic: monotonicClock },
     {
       recorder: createRecorder({ clock: systemClock, ids }),
       mayAdd: { contacts: () => null, subscriptionGroups: () => null },

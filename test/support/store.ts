@@ -72,7 +72,18 @@ export function startStore(clock = heldClock(), defaults: AccountLimitDefaults =
   insertAccount(tables, 'acct_one', clock.now());
   insertDomain(tables, { account_id: 'acct_one', domain_id: 'domain_one', name: 'example.com' }, clock.now());
   const limits = createAccountLimits({ tables, defaults });
-  return { dir, db, tables, reader: createLocalReader(tables), writer, ids, recorder, clock, limits };
+  return {
+    dir,
+    db,
+    tables,
+    reader: createLocalReader(tables),
+    writer,
+    ids,
+    recorder,
+    clock,
+    monotonic: clock,
+    limits,
+  };
 }
 
 let enqueued = 0;

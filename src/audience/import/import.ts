@@ -82,7 +82,7 @@ export interface ImportJob {
   storageRefusal?(): Refusal | null;
   /** Ends the import after the batch in progress. With the reason TURN_OVER it is not interrupted, but continues later. */
   signal: AbortSignal;
-  /** Rows in a unit of work, for which other writes wait. Default: 100. */
+  /** Rows in a unit of work, for which other writes wait. Default: as many as take UNIT_MS, at most 100. */
   batchRows?: number;
   /** Pause after a batch as a share of its duration, for other writes; at most MAX_PAUSE_MS. Default: 0.25. */
   pauseShare?: number;
@@ -112,7 +112,13 @@ export const TURN_OVER = 'the turn of the import is over';
 /** Maximum number of rejected rows in a result. */
 export const MAX_REJECTED = 100;
 /** More are slower: SQLite walks through the pages that a unit of work has changed after each statement with a trigger. */
-const BATCH_ROWS = 100;
+const MAX_BATCH_ROWS = 100;
+/** Rows of the first batch, before it is known how long they take. */
+const FIRST_BATCH_ROWS = 20;
+/** Of a unit that was interrupted, by the garbage collector or another process, little is known. */
+const MIN_BATCH_ROWS = 5;
+/** How long the unit of work of a batch may take, ms: everything else waits for it. */
+const UNIT_MS = 10;
 const PAUSE_SHARE = 0.25;
 /** A batch ends after this many characters, as one row may be as long as MAX_RECORD. */
 const BATCH_CHARACTERS = 256 * 1024;
@@ -139,7 +145,7 @@ export const NO_COUNTS: ImportCounts = {
  * rejected row and does not end the import. Rejects with the error of the records, after which earlier batches remain.
  */
 export function createImporter(
-  { writer, clock, ids }: Pick<Context, 'writer' | 'clock' | 'ids'>,
+  { writer, clock, ids, monotonic }: Pick<Context, 'writer' | 'clock' | 'ids' | 'monotonic'>,
   mayAdd: MayAdd,
 ) {
   async function importRows(job: ImportJob): Promise<ImportResult | Refusal> {
@@ -149,7 +155,8 @@ export function createImporter(
     const rejected: RejectedRow[] = [];
     let hygiene = job.hygiene === undefined ? null : (job.hygiene.found ?? NO_FINDINGS);
     let complete = true;
-    for await (const { rows: read, position } of batches(job)) {
+    let batchRows = job.batchRows ?? FIRST_BATCH_ROWS;
+    for await (const { rows: read, position } of batches(job, () => batchRows)) {
       const examined = await examinedRows(job.hygiene, read, hygiene);
       const { rows } = examined;
       const began = performance.now();
@@ -160,7 +167,9 @@ export function createImporter(
       const stored = await unitAfter(
         rowsImported(importedRows),
         writer.run((tx): ImportBatch | Refusal => {
+          const unitBegan = monotonic.now();
           const done = applyBatch(tx, { ids, mayAdd }, job, rows, { ...job.actor, at: clock.now() });
+          if (job.batchRows === undefined) batchRows = rowsInTime(rows.length, monotonic.now() - unitBegan);
           if (isRefusal(done)) return afterRows(done, importedRows);
           const result = {
             position,
@@ -234,12 +243,16 @@ function rowsImported(rows: number): string | null {
   return partlyDone(rows, 'row', 'imported');
 }
 
-async function* batches({
-  records,
-  reader,
-  accountId,
-  batchRows = BATCH_ROWS,
-}: ImportJob): AsyncGenerator<{ rows: ImportRow[]; position: StreamPosition }> {
+/** How many rows take UNIT_MS if so many took `ms`. */
+function rowsInTime(rows: number, ms: number): number {
+  return Math.max(MIN_BATCH_ROWS, Math.min(Math.floor((rows * UNIT_MS) / ms), MAX_BATCH_ROWS));
+}
+
+/** `maxRows`: rows of the next batch. */
+async function* batches(
+  { records, reader, accountId }: ImportJob,
+  maxRows: () => number,
+): AsyncGenerator<{ rows: ImportRow[]; position: StreamPosition }> {
   let rows: ImportRow[] = [];
   let characters = 0;
   let ofTurn = CHARACTERS_PER_TURN;
@@ -254,7 +267,7 @@ async function* batches({
       rows.push(reader.read(record));
       characters += record.text.length;
       position = record.end;
-      if (rows.length < batchRows && characters < BATCH_CHARACTERS) continue;
+      if (rows.length < maxRows() && characters < BATCH_CHARACTERS) continue;
       yield { rows, position };
       rows = [];
       characters = 0;

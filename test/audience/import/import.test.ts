@@ -2,7 +2,7 @@ import { existsSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { importFile } from '../../../src/audience/import/file.ts';
-import type { ImportCounts } from '../../../src/audience/import/import.ts';
+import { createImporter, type ImportCounts } from '../../../src/audience/import/import.ts';
 import { openSource } from '../../../src/audience/import/source.ts';
 import { eventLoopTurns } from '../../../src/core/concurrency/slices.ts';
 import { isRefusal, refuse } from '../../../src/core/refusal.ts';
@@ -262,6 +262,40 @@ describe('an import of records with many names', () => {
     } finally {
       next.mockRestore();
     }
+  });
+});
+
+describe('the rows of a unit of work', () => {
+  /** Sizes of the batches of 250 rows, each of which takes `rowMs`. */
+  async function sizes(rowMs: number): Promise<number[]> {
+    const setup = await startAudience();
+    const rows = setup.db.prepare<[], number>('SELECT count(*) FROM contacts').pluck();
+    const monotonic = { now: () => rowMs * (rows.get() ?? 0) };
+    const importer = createImporter({ ...setup, monotonic }, setup.limits.mayAdd.contacts);
+    const text = Array.from({ length: 250 }, (_, n) => `p${n}@example.net`).join('\n');
+    const source = await openSource(chunks(`email\n${text}\n`), 'csv');
+    if (typeof source === 'string' || isRefusal(source)) throw new Error(JSON.stringify(source));
+    const ends: number[] = [0];
+    await importer.run({
+      accountId: 'acct_one',
+      groupId: null,
+      actor: CALLER,
+      reader: source.reader,
+      records: source.records,
+      signal: new AbortController().signal,
+      pauseShare: 0,
+      afterBatch: (batch) => void ends.push(batch.counts.rows),
+    });
+    return ends.slice(1).map((end, n) => end - (ends[n] ?? 0));
+  }
+
+  it('are few where they take long, because everything else waits for them', async () => {
+    expect(await sizes(1)).toEqual([20, ...Array.from({ length: 23 }, () => 10)]);
+    expect((await sizes(100)).slice(0, 3)).toEqual([20, 5, 5]);
+  });
+
+  it('are at most 100', async () => {
+    expect(await sizes(0.001)).toEqual([20, 100, 100, 30]);
   });
 });
 
