@@ -1,7 +1,8 @@
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import { createTransport } from 'nodemailer';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { MINUTE } from '../../../src/core/clock.ts';
+import { eventLoopTurns } from '../../../src/core/concurrency/slices.ts';
 import { insertAccount, insertDomain } from '../../support/store.ts';
 import { startMx } from '../mx/setup.ts';
 import { mail, plain, startSubmission } from './setup.ts';
@@ -51,6 +52,19 @@ describe('a submitted mail', () => {
       ],
       attachments: [{ name: 'scan.pdf' }],
     });
+  });
+
+  it('is read in turns of its account', async () => {
+    const setup = await startSubmission();
+    const client = await setup.loggedIn();
+    const next = vi.spyOn(eventLoopTurns, 'next');
+    onTestFinished(() => next.mockRestore());
+    const head = 'Content-Disposition: attachment; filename=a.txt\r\n';
+    const reply = await client.mail(FROM, ADA, mail({ head, body: 'text text\r\n'.repeat(180_000) }));
+    expect(reply).toMatch(/^250 /);
+    const turns = next.mock.calls.filter(([owner]) => owner === 'acct_one');
+    // 2 MB in chunks of up to 64 KiB, at least as many of which are read in a turn.
+    expect(turns.length).toBeGreaterThanOrEqual(16);
   });
 
   it('is one message for each recipient of the envelope', async () => {
