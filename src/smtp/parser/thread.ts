@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { parentPort } from 'node:worker_threads';
 import type { ReplyRule } from '../../config/reply-rules.ts';
+import { LOW_PRIORITY, lowerPriority } from '../../core/thread-priority.ts';
 import type { AttachmentFile, ParsedInbound } from '../../inbound/parse-mail.ts';
 import { createRuleClassifier } from '../../mail/classify/classifier.ts';
 import { type ParsedIncoming, parseIncoming } from '../../mail/incoming/parse.ts';
@@ -105,6 +106,7 @@ function fingerprintOf(mail: Buffer): Uint8Array {
   return createHash('sha256').update(body).digest().subarray(0, 16);
 }
 
+lowerPriority(LOW_PRIORITY);
 let last: Promise<void> = Promise.resolve();
 parentPort?.on('message', (job: ParseJob | RulesMessage | StartedMessage) => {
   if ('ready' in job) {

@@ -1,11 +1,9 @@
-import { getPriority, setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
+import { LOWEST_PRIORITY, lowerPriority } from '../../core/thread-priority.ts';
 import type { Task, TaskMessage, TaskProgress, TaskResult, ThreadData } from './copy.ts';
 
 /* What the threads of copy.ts have in common: one task at a time, progress, a limited rate, stopping. */
 
-/** On Linux this is the priority of this thread only: threads that send mail run first. */
-const LOW_PRIORITY = 10;
 const REPORT_INTERVAL_MS = 100;
 
 class Stopped extends Error {}
@@ -14,19 +12,10 @@ class Stopped extends Error {}
 export function serveTasks(run: (task: Task) => Promise<TaskResult> | TaskResult): void {
   const port = parentPort;
   if (port === null) throw new Error('this program runs as a worker thread only');
-  lowerPriority();
+  lowerPriority(LOWEST_PRIORITY);
   port.on('message', (task: Task) => {
     void answerOf(task, run).then((message) => port.postMessage(message));
   });
-}
-
-/** Optional: the service manager may forbid it, and a process that is already slower may not become faster. */
-function lowerPriority(): void {
-  try {
-    if (getPriority() < LOW_PRIORITY) setPriority(LOW_PRIORITY);
-  } catch {
-    // The rate of the copy is limited anyway.
-  }
 }
 
 async function answerOf(
