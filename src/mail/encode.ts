@@ -1,4 +1,5 @@
 import { type Work, withoutPause } from '../core/concurrency/slices.ts';
+import { encodeUtf8 } from '../core/utf8.ts';
 
 /*
  * Selects and applies content transfer encodings (RFC 2045 §6). Whatever the text, the result is ASCII with CRLF line ends
@@ -53,7 +54,7 @@ export interface TextLines {
 
 /** Lines to encode. All line ends become CRLF. */
 export function textLines(text: string): TextLines {
-  const bytes = Buffer.from(withCrlf(text));
+  const bytes = encodeUtf8(withCrlf(text));
   return { bytes, isSafe: isSafe(bytes) };
 }
 

@@ -1,6 +1,6 @@
 import { promisify } from 'node:util';
 import { deflateRaw, deflateRawSync, inflateRawSync } from 'node:zlib';
-import { decodeUtf8 } from '../core/utf8.ts';
+import { decodeUtf8, encodeUtf8 } from '../core/utf8.ts';
 
 /**
  * The encoding of message contents in the database: JSON as text, or the same JSON in UTF-8 as raw deflate (RFC 1951).
@@ -120,7 +120,7 @@ export function contentWriter(characters: number): ContentWriter {
     end: () => {
       const short = only ?? (length <= MAX_DEFLATED_INLINE ? bytes.toString('utf8', 0, length) : null);
       if (short !== null && short.length <= MAX_DEFLATED_INLINE) return packContent(short);
-      return { bytes: short === null ? bytes.subarray(0, length) : Buffer.from(short) };
+      return { bytes: short === null ? bytes.subarray(0, length) : encodeUtf8(short) };
     },
   };
 }
