@@ -107,10 +107,14 @@ interface Tag {
 }
 
 /**
- * Tags that were read, by their source: mail consists of few tags that are repeated, and comparing one takes a tenth of the
+ * Tags that were read twice, by their source: mail consists of few tags that are repeated, and comparing one takes a tenth of the
  * time of reading it. What the tokenizer reads from a tag that ends at its first `>` depends on nothing before or after it.
  */
-type KnownTags = Map<string, KnownTag>;
+interface KnownTags {
+  tags: Map<string, KnownTag>;
+  /** Hashes of tags that were read once, such as links that no other mail has. */
+  seen: Int32Array;
+}
 
 interface KnownTag extends Tag, Followed {
   source: string;
@@ -128,19 +132,32 @@ const MAX_KNOWN_TAGS = 1000;
 /** Tags of one HTML that are kept: one with more has few that are repeated. */
 const MAX_NEW_TAGS = 250;
 const MAX_KNOWN_LENGTH = 500;
+/** A power of two. */
+const SEEN_HASHES = 4096;
 
 function knownTagsOf(requested: ReadonlySet<string>): KnownTags {
-  const known = knownTags.get(requested) ?? new Map<string, KnownTag>();
+  const known = knownTags.get(requested) ?? { tags: new Map(), seen: new Int32Array(SEEN_HASHES) };
   knownTags.set(requested, known);
   return known;
 }
 
+/** Whether the tag was read before. */
+function wasSeen({ seen }: KnownTags, source: string): boolean {
+  if (source.length > MAX_KNOWN_LENGTH) return false;
+  let hash = 0;
+  for (let at = 0; at < source.length; at++) hash = Math.imul(31, hash) + source.charCodeAt(at);
+  hash |= 0;
+  const slot = hash & (SEEN_HASHES - 1);
+  if (seen[slot] === hash) return true;
+  seen[slot] = hash;
+  return false;
+}
+
 /** Not a slice of the HTML, which would keep all of it in memory. */
-function remember(known: KnownTags, source: string, tag: Tag): void {
-  if (source.length > MAX_KNOWN_LENGTH) return;
-  if (known.size >= MAX_KNOWN_TAGS) known.clear();
+function remember({ tags }: KnownTags, source: string, tag: Tag): void {
+  if (tags.size >= MAX_KNOWN_TAGS) tags.clear();
   const own = ownCopy(source);
-  known.set(own, {
+  tags.set(own, {
     source: own,
     next: null,
     other: null,
@@ -228,12 +245,12 @@ export function* walkHtmlInSteps(
     let tag: KnownTag | null = isAt(html, tagStart, previous.next) ?? isAt(html, tagStart, previous.other);
     if (tag === null) {
       const source = html.slice(tagStart, positionOf(html, '>', tagStart) + 1);
-      tag = known.get(source) ?? null;
+      tag = known.tags.get(source) ?? null;
       if (tag === null) {
         at = yield* reader.read(tagStart);
         const { last } = reader;
         const isWhole = last !== null && last.start === tagStart && at === tagStart + source.length;
-        if (isWhole && newTags++ < MAX_NEW_TAGS) remember(known, source, last.tag);
+        if (isWhole && wasSeen(known, source) && newTags++ < MAX_NEW_TAGS) remember(known, source, last.tag);
         previous = { next: null, other: null };
         continue;
       }
