@@ -3,7 +3,9 @@ import { searchKeys } from '../audience/search-key.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
 import { accountTag } from '../mail/tokens.ts';
+import type { ContactRow } from '../store/contacts/contacts.ts';
 import type { Context } from '../store/context.ts';
+import type { Writer } from '../store/database/writer.ts';
 import { createPortions } from '../store/maintenance/portions.ts';
 import type { Tables } from '../store/tables.ts';
 import type { AccountImportRow } from '../store/transfer/imported-records.ts';
@@ -42,11 +44,14 @@ export interface AccountImportResult {
   added: number;
 }
 
-/** Time for which a portion may block the event loop and hold the write lock. */
+/** Time for which a portion may hold the write lock, while other processes write and while they do not. */
 const PORTION_MS = 5;
+const QUIET_PORTION_MS = 20;
 const PORTION_RECORDS = 500;
 const MAX_PAUSE_MS = 1000;
 const SHORT_PAUSE_MS = 5;
+/** Others write until none has committed for this time. */
+const QUIET_AFTER_MS = 1000;
 
 /**
  * Imports an account; the daemon may be running. The whole file is checked first: a file that is damaged, invalid or in conflict
@@ -163,6 +168,9 @@ async function importRecords(
   const portionRecords = options.portionRecords ?? PORTION_RECORDS;
   const startedAt = clock.now();
   const insert = createInserter(deps, file);
+  const pace = createPace(writer);
+  /** Contacts that the difference has cleared, and has not yet written again. */
+  const cleared = new Set<number>();
   /** Number of records in the preceding portions of the file. */
   let position = 0;
   let imported = done;
@@ -196,16 +204,17 @@ async function importRecords(
   }
 
   /** Imports some of the records from `at` on; returns how many. */
-  const importSome = (tx: Tables, records: readonly FileItem[], at: number): number => {
+  const importSome = (tx: Tables, records: readonly FileItem[], at: number) => {
     const began = performance.now();
+    const kept: KeptContacts = { before: cleared, added: new Set(), settled: [] };
     let count = 0;
     for (const typed of records.slice(at, at + portionRecords)) {
-      insert(tx, typed);
+      insert(tx, typed, kept);
       count++;
-      if (performance.now() - began >= PORTION_MS) break;
+      if (performance.now() - began >= pace.portionMs()) break;
     }
     tx.accountImports.put(progress(imported + count, null));
-    return count;
+    return { count, kept };
   };
 
   const reading = file.records((read, total) => options.onProgress?.('import', read, total));
@@ -221,20 +230,32 @@ async function importRecords(
       options.signal?.throwIfAborted();
       const requested = performance.now();
       const first = at;
-      let count: number;
+      let portion: ReturnType<typeof importSome>;
       try {
-        count = await writer.run((tx) => importSome(tx, value, first), accountId);
+        portion = await writer.run((tx) => importSome(tx, value, first), accountId);
       } catch (error) {
         throw incomplete(accountId, error instanceof Error ? error.message : String(error), error);
       }
-      at += count;
-      imported += count;
-      // Leaves the write lock to other processes for as long as the portion took; shorter while requests of the account are refused.
+      at += portion.count;
+      imported += portion.count;
+      for (const seq of portion.kept.added) cleared.add(seq);
+      for (const seq of portion.kept.settled) cleared.delete(seq);
+      // Shorter while requests of the account are refused.
       const longest = isDifference ? SHORT_PAUSE_MS : MAX_PAUSE_MS;
-      await sleep(Math.min(longest, performance.now() - requested));
+      await sleep(Math.min(longest, pace.pauseMs(performance.now() - requested)));
     }
     position += value.length;
   }
+  const gone = [...cleared];
+  await createPortions({ writer, share: accountId }).run(
+    (tx, limit) => {
+      options.signal?.throwIfAborted();
+      const seqs = gone.slice(0, limit);
+      for (const seq of seqs) tx.importedRecords.removeContact(tx, seq);
+      return { rows: seqs.length, isDone: seqs.length === gone.length };
+    },
+    ({ rows }) => gone.splice(0, rows),
+  );
   await writer.run((tx) => {
     // Their domains are in other groups now.
     tx.importedRecords.removeAbsent('domain_group', ids.domain_group, scope);
@@ -242,6 +263,26 @@ async function importRecords(
     if (part === 'first') tx.accountImports.put(progress(imported, moveId));
     else tx.accountImports.remove(accountId);
   }, accountId);
+}
+
+/**
+ * How long portions and the pauses between them are. A pause leaves the write lock to other processes: it takes as long as the
+ * portion and its commit where they write, and else a quarter of it, in which the first one of them gets the lock.
+ */
+function createPace(writer: Pick<Writer, 'versionOfOthers'>) {
+  let version = writer.versionOfOthers();
+  let quietFrom = performance.now() + QUIET_AFTER_MS;
+  const isQuiet = () => performance.now() >= quietFrom;
+  return {
+    portionMs: (): number => (isQuiet() ? QUIET_PORTION_MS : PORTION_MS),
+    /** Called after each portion, with the time from its request until it was on disk. */
+    pauseMs: (tookMs: number): number => {
+      const now = writer.versionOfOthers();
+      if (now !== version) quietFrom = performance.now() + QUIET_AFTER_MS;
+      version = now;
+      return isQuiet() ? tookMs / 4 : tookMs;
+    },
+  };
 }
 
 function incomplete(accountId: string, reason: string, cause?: unknown): OperatorFault {
@@ -255,19 +296,57 @@ function signalOf({ signal }: ImportOptions): { signal?: AbortSignal } {
   return signal === undefined ? {} : { signal };
 }
 
+/** Contacts whose rows stay while a difference replaces what belongs to them; a unit of work changes only the lists. */
+interface KeptContacts {
+  /** Those of earlier units. */
+  before: ReadonlySet<number>;
+  added: Set<number>;
+  /** Those that were written again, or removed. */
+  settled: number[];
+}
+
+/** Whether they agree in what an update of a contact does not write. */
+function isSame(one: Omit<ContactRow, 'seq'>, two: Omit<ContactRow, 'seq'>): boolean {
+  return one.user_id === two.user_id && one.created_at === two.created_at && one.added_by === two.added_by;
+}
+
 /** Returns a function that inserts a record, in a unit of work. */
 function createInserter(
   { clock, seal }: ImportContext,
   file: AccountFile,
-): (tables: Tables, typed: FileItem) => void {
+): (tables: Tables, typed: FileItem, kept: KeptContacts) => void {
   const { accountId } = file.header;
   const now = clock.now();
   const reseal = (secret: Buffer, context: string) => seal.seal(file.seal.open(secret, context), context);
 
-  function contact(tables: Tables, record: Records['contact']): void {
+  /**
+   * Writes a contact over its row, if the difference has cleared it: an entry in the search index that stays the same costs
+   * several times the rest. Returns its seq.
+   */
+  function putContact(tables: Tables, row: Omit<ContactRow, 'seq'>, kept: KeptContacts): number {
+    const known = new Map<number, ContactRow>();
+    if (kept.before.size + kept.added.size > 0)
+      for (const key of [row.email_hash, row.phone_hash]) {
+        const holder = key === null ? null : tables.contacts.byIdentifier(accountId, key);
+        if (holder !== null && (kept.before.has(holder.seq) || kept.added.has(holder.seq)))
+          known.set(holder.seq, holder);
+      }
+    let own: number | null = null;
+    for (const [seq, holder] of known) {
+      kept.settled.push(seq);
+      if (isSame(holder, row)) own = seq;
+      else tables.importedRecords.removeContact(tables, seq);
+    }
+    if (own === null) return tables.contacts.insert(row);
+    tables.contacts.update({ ...row, seq: own });
+    tables.contacts.setConsent(own, row.consent_n, row.updated_at);
+    return own;
+  }
+
+  function contact(tables: Tables, record: Records['contact'], kept: KeptContacts): void {
     const { consents, subscriptions, engagement, campaigns, sequences, ...columns } = record;
     const row = { ...columns, account_id: accountId };
-    const seq = tables.contacts.insert({ ...row, ...searchKeys(row) });
+    const seq = putContact(tables, { ...row, ...searchKeys(row) }, kept);
     for (const entry of consents) tables.consents.insert({ ...entry, contact_seq: seq });
     for (const { group_seq: id, ...membership } of subscriptions) {
       const group = tables.subscriptionGroups.get(accountId, id);
@@ -287,13 +366,16 @@ function createInserter(
     }
   }
 
-  return (tables, typed) => {
+  return (tables, typed, kept) => {
     if (typed.type === 'changed') {
       const { kind, keys } = typed.record;
-      for (const key of keys) tables.importedRecords.clearChanged(tables, accountId, kind, key);
+      for (const key of keys) {
+        const seq = tables.importedRecords.clearChanged(tables, accountId, kind, key);
+        if (seq !== null) kept.added.add(seq);
+      }
       return;
     }
-    if (typed.type === 'contact') return contact(tables, typed.record);
+    if (typed.type === 'contact') return contact(tables, typed.record, kept);
     if (typed.type === 'moved_message')
       return tables.movedMessages.insert({ ...typed.record, account_id: accountId });
     // It is stored already when the file replaces a copy.

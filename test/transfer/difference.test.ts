@@ -179,6 +179,19 @@ describe('a first file and its difference', () => {
     expect(await contentOf(to)).toEqual(expected);
   });
 
+  it('write changed contacts over their rows, so that their entries in the search index stay', async () => {
+    const { from, to } = await moving();
+    changes['fields of contacts']?.(from);
+    removeContact(from, 'zoe@example.net');
+    const seqs = () =>
+      ['ada', 'bob', 'zoe'].map((name) =>
+        to.tables.contacts.seqOf(ACCOUNT, emailIdentifier(`${name}@example.net`)),
+      );
+    const [ada, bob] = seqs();
+    accepted(await to.import(await difference(from)));
+    expect(seqs()).toEqual([ada, bob, null]);
+  });
+
   it('bring the messages that were sent meanwhile, and those in the queue', async () => {
     const { from, to } = await moving();
     const { message_id: id } = enqueue(from.tables, from.clock.now(), { message_id: from.ids.make('msg') });

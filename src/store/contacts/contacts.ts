@@ -175,6 +175,10 @@ export function contactTable(db: Database) {
   const remove = sql.run<[number]>('DELETE FROM contacts WHERE seq = ?');
   const removeEngagement = sql.run<[number]>('DELETE FROM contact_engagement WHERE contact_seq = ?');
   const removeCampaigns = sql.run<[number]>('DELETE FROM campaign_contacts WHERE contact_seq = ?');
+  const clearEngagement = (seq: number): void => {
+    removeEngagement(seq);
+    removeCampaigns(seq);
+  };
   const index = contactSearchIndex(db);
   const indexed = db.prepare<[number], IndexedContact>(
     'SELECT seq, account_id, user_id, email_hash, phone_hash, search_text FROM contacts WHERE seq = ?',
@@ -265,10 +269,11 @@ export function contactTable(db: Database) {
     remove: (seq: number): void => {
       const before = indexed.get(seq);
       if (before !== undefined) index.remove(before);
-      removeEngagement(seq);
-      removeCampaigns(seq);
+      clearEngagement(seq);
       remove(seq);
     },
+    /** Removes what the contact did with mail. */
+    clearEngagement,
   };
 }
 

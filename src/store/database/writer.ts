@@ -122,6 +122,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
   const savepoint = sql.run('SAVEPOINT unit');
   const release = sql.run('RELEASE unit');
   const undo = sql.run('ROLLBACK TO unit');
+  const dataVersion = sql.value<[], number>('PRAGMA data_version');
   /** Waiting units of work by share. */
   const waiting = createFairQueue<Waiting>();
   /** Turns that a waiting share misses, because its last units took longer than a turn. */
@@ -405,6 +406,8 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
     durable: (): Promise<void> => flushing,
     afterCommit,
     isCrowded,
+    /** A number that changes when another process, or another connection, commits. */
+    versionOfOthers: (): number => dataVersion() ?? 0,
     /** Resolves after a checkpoint that began after the call; see `WriterOptions.onCheckpointIncomplete`. */
     checkpoint: (): Promise<void> =>
       new Promise((resolve) => {

@@ -159,8 +159,8 @@ export function importedRecordTable(db: Database) {
       [
         'DELETE FROM suppressions WHERE account_id = ? AND recipient_hash = ?',
         'DELETE FROM strikes WHERE account_id = ? AND recipient_hash = ?',
-        `DELETE FROM group_opt_outs WHERE +group_seq IN (SELECT seq FROM subscription_groups WHERE account_id = ?)
-           AND recipient_hash = ?`,
+        `DELETE FROM group_opt_outs
+           WHERE EXISTS (SELECT 1 FROM subscription_groups WHERE seq = +group_seq AND account_id = ?) AND recipient_hash = ?`,
       ].map((text) => db.prepare<[string, string]>(text)),
     removeAnswer: () =>
       db.prepare<[string, string, string]>(
@@ -208,10 +208,15 @@ export function importedRecordTable(db: Database) {
   }
 
   function removeContact(tables: RemovingTables, seq: number): void {
+    clearContact(tables, seq);
+    tables.contacts.remove(seq);
+  }
+
+  function clearContact(tables: RemovingTables, seq: number): void {
     tables.subscriptions.removeOfContact(seq);
     tables.sequencePeople.removeOfContact(seq);
     tables.consents.removeAll(seq);
-    tables.contacts.remove(seq);
+    tables.contacts.clearEngagement(seq);
   }
 
   function isStored(table: string, column: string, value: TransferValue, accountId: string): boolean {
@@ -289,17 +294,29 @@ export function importedRecordTable(db: Database) {
       const once = [...aboutRecipients(tables, accountId, limit), ...rowsOf(REPLACED_ONCE, accountId, limit)];
       return removeFirst([...(isDifference ? [] : once), ...rowsOf(REPLACED, accountId, limit)]);
     },
-    /** Removes what the account has about a recipient, or an answer, before the difference has it again. In a unit of work. */
-    clearChanged: (tables: RemovingTables, accountId: string, kind: ChangeKind, key: string): void => {
+    /**
+     * Removes what the account has about a recipient, or an answer, before the difference has it again. The contact itself
+     * stays, and its seq is returned: the caller updates it or removes it with `removeContact`, because its entry in the
+     * search index costs more than everything else of it. In a unit of work.
+     */
+    clearChanged: (
+      tables: RemovingTables,
+      accountId: string,
+      kind: ChangeKind,
+      key: string,
+    ): number | null => {
       if (kind === 'answer') {
         const at = key.indexOf(' ');
         lazy.removeAnswer.run(accountId, key.slice(0, at), key.slice(at + 1));
-        return;
+        return null;
       }
       const contact = tables.contacts.byIdentifier(accountId, key);
-      if (contact !== null) removeContact(tables, contact.seq);
+      if (contact !== null) clearContact(tables, contact.seq);
       for (const statement of lazy.ofRecipient) statement.run(accountId, key);
+      return contact?.seq ?? null;
     },
+    /** Removes a contact with all that belongs to it. In a unit of work. */
+    removeContact,
     /** Removes rows with an identity that a complete file does not have. Only in a unit of work. */
     removeAbsent: (type: TransferType, known: ReadonlySet<string>, { accountId, now }: ImportScope): void => {
       const { table, identity, where } = transferKind(type);

@@ -332,6 +332,7 @@ describe('the listener', () => {
       durable: () => Promise.resolve(),
       afterCommit: () => {},
       isCrowded: () => false,
+      versionOfOthers: () => 0,
       checkpoint: () => Promise.resolve(),
       close: () => Promise.resolve(),
     };
