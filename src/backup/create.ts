@@ -71,7 +71,7 @@ export async function createBackup(options: CreateOptions): Promise<CreatedBacku
   const { config, clock } = options;
   const dir = resolve(options.dir);
   const file = databaseFileIn(config.data.dir);
-  await createDirectory(dir);
+  await createDirectory(dir, config.file);
   const lock = lockFolder(dir);
   try {
     await removePartials(dir);

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Stats } from 'node:fs';
 import { lchown, mkdir, open, readdir, realpath, rename, stat, statfs } from 'node:fs/promises';
 import { dirname, join, relative, resolve, sep } from 'node:path';
+import { unitOf } from '../config/installations.ts';
 import type { Config } from '../config/schema.ts';
 import { errorCode, errorText } from '../core/errors.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
@@ -153,18 +154,18 @@ export async function copyFile(
 
 /**
  * Creates a directory with its parents, accessible to their owner only, and flushes their names. The `recursive` option of
- * Node's mkdir never returns in /proc.
+ * Node's mkdir never returns in /proc. `configFile`: of the daemon that may need the permission of its unit.
  */
-export async function createDirectory(dir: string): Promise<void> {
+export async function createDirectory(dir: string, configFile: string | null = null): Promise<void> {
   if ((await statIfExists(dir)) !== null) return;
   const parent = dirname(dir);
-  await createDirectory(parent);
+  await createDirectory(parent, configFile);
   try {
     await mkdir(dir, { mode: 0o700 });
   } catch (error) {
     // Another process may have created it meanwhile.
     if ((await statIfExists(dir)) === null)
-      throw new OperatorFault(`${dir} cannot be created: ${errorText(error)}${remedyOf(error)}`, {
+      throw new OperatorFault(`${dir} cannot be created: ${errorText(error)}${remedyOf(error, configFile)}`, {
         cause: error,
       });
   }
@@ -172,9 +173,9 @@ export async function createDirectory(dir: string): Promise<void> {
 }
 
 /** The unit makes all directories read-only that it does not name. */
-function remedyOf(error: unknown): string {
+function remedyOf(error: unknown, configFile: string | null): string {
   return errorCode(error) === 'EROFS'
-    ? '. If systemd runs the daemon, add it to ReadWritePaths= of the unit: systemctl edit postrider'
+    ? `. If systemd runs the daemon, add it to ReadWritePaths= of the unit: systemctl edit ${unitOf(configFile)}`
     : '';
 }
 

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { type AccountLimits, createAccountLimits } from '../accounts/limits.ts';
+import { adviceFor } from '../config/installations.ts';
 import { CONFIG_FILES, loadConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { monotonicClock, systemClock } from '../core/clock.ts';
@@ -104,9 +105,16 @@ export function createContext(
     const file = configFile();
     return loadConfig(file === undefined ? {} : { file });
   };
+  /** A message for a person, whose commands are those of the instance that the command is for. */
+  const advised = (message: string): string => {
+    const file = configFile() ?? process.env['POSTRIDER_CONFIG'];
+    return file === undefined ? message : adviceFor(message, resolve(file));
+  };
   /** Writes a note to stderr without changing the exit status; with `--json` as one JSON object. */
-  const note = (message: string): void =>
-    console.error(json ? JSON.stringify({ note: message }) : `postrider: ${escapeControlsInText(message)}`);
+  const note = (message: string): void => {
+    const text = advised(message);
+    console.error(json ? JSON.stringify({ note: text }) : `postrider: ${escapeControlsInText(text)}`);
+  };
   /** Removes the reserve of a full disk; false: there is none. */
   const releaseSpace = (dir: string): boolean => {
     const isReleased = releaseReserve(dir);
@@ -118,7 +126,7 @@ export function createContext(
   };
   /** Reports a failure, and continues. */
   const report = (message: string, status: number): void => {
-    console.error(formatError(message, status, json));
+    console.error(formatError(advised(message), status, json));
     process.exitCode = status;
   };
 

@@ -5,7 +5,7 @@ import { programVersion } from '../config/version.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
 import { DATABASE_FILE } from '../store/database/database.ts';
 import { Superseded, usingFault } from '../store/database/failure.ts';
-import { type CliContext, createContext, FAILED, formatError, SUPERSEDED, USAGE } from './context.ts';
+import { type CliContext, createContext, FAILED, SUPERSEDED, USAGE } from './context.ts';
 import { buildProgram, namedConfig } from './program.ts';
 
 /** Runs the command that `args` calls; reports errors and sets the exit status. */
@@ -27,21 +27,24 @@ export async function runProgram(args: string[]): Promise<void> {
     if (args.length === 0) program.outputHelp();
     else await program.parseAsync(args, { from: 'user' });
   } catch (error) {
-    process.exitCode = explain(error, context, json);
+    explain(error, context);
   } finally {
     await context.close();
   }
 }
 
-/** Reports an error, on one line if the operator can fix it; returns the exit status. */
-function explain(error: unknown, context: CliContext, json: boolean): number {
+/** Reports an error, on one line if the operator can fix it, and sets the exit status. */
+function explain(error: unknown, context: CliContext): void {
   // Commander has reported it already; help and version are not errors.
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE;
+  if (error instanceof CommanderError) {
+    process.exitCode = error.exitCode === 0 ? 0 : USAGE;
+    return;
+  }
   const fault = error instanceof OperatorFault ? error : usingFault(databaseFile(context), error);
   const message = fault instanceof Error ? fault.message : String(fault);
   const known = fault instanceof OperatorFault || (fault instanceof Error && 'code' in fault);
-  process.stderr.write(`${formatError(`${known ? '' : 'internal error: '}${message}`, FAILED, json)}\n`);
-  return fault instanceof Superseded ? SUPERSEDED : FAILED;
+  context.report(`${known ? '' : 'internal error: '}${message}`, FAILED);
+  if (fault instanceof Superseded) process.exitCode = SUPERSEDED;
 }
 
 function databaseFile(context: CliContext): string {

@@ -54,13 +54,12 @@ export function unitOf(file: string | null): string {
   return (installationAt(file) ?? installationOf(null)).unit;
 }
 
-/** Commands and paths of advice for the only daemon, such as `systemctl restart postrider`, as those of the daemon of a file. */
+/** Commands in a text for the only daemon, such as `systemctl restart postrider`, as those of the daemon of a file. */
 export function adviceFor(text: string, file: string | null): string {
   const installation = installationAt(file);
   if (installation === null || installation.instance === null) return text;
   const { instance, unit } = installation;
   return text
     .replaceAll(/\b(systemctl [a-z-]+|journalctl -u) postrider\b/g, `$1 ${unit}`)
-    .replaceAll(/(^|[;:] )postrider (?=[a-z])/g, `$1postrider --instance ${instance} `)
-    .replaceAll('/etc/postrider/', `${dirname(installation.configFile)}/`);
+    .replaceAll(/(^|[;:] |")postrider (?=[a-z])/g, `$1postrider --instance ${instance} `);
 }

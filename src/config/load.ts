@@ -7,6 +7,7 @@ import { closestWord } from '../core/closest-word.ts';
 import { errorText } from '../core/errors.ts';
 import { isDenied, OperatorFault, thisUser } from '../core/operator-fault.ts';
 import { applyEnvironment, ENV_PREFIX, type Environment, type SettingsTree } from './environment.ts';
+import { installationAt, installationOf } from './installations.ts';
 import { withProviderHosts } from './reply-rules.ts';
 import {
   type Config,
@@ -289,7 +290,7 @@ function readText(file: string): string {
     return readFileSync(file, 'utf8');
   } catch (error) {
     const message = isDenied(error)
-      ? `cannot be read: permission denied for ${thisUser()}. Run the command as root or as the user of the daemon; with the package, commands of root run as the user postrider, who must be able to read the file`
+      ? `cannot be read: permission denied for ${thisUser()}. Run the command as root or as the user of the daemon; with the package, commands of root run as the user ${(installationAt(file) ?? installationOf(null)).user}, who must be able to read the file`
       : `cannot be read: ${errorText(error)}`;
     throw new ConfigFault(file, [{ key: '', message }]);
   }

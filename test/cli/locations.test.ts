@@ -1,8 +1,9 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, it, onTestFinished } from 'vitest';
-import { FAILED, USAGE } from '../../src/cli/context.ts';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { createContext, FAILED, USAGE } from '../../src/cli/context.ts';
+import { requireOpenFiles } from '../../src/core/open-files.ts';
 import { runProgram } from './run.ts';
 
 function temporary(): string {
@@ -58,6 +59,26 @@ it.each([
 it('reads the configuration of an instance, also in front of a command of its name', async () => {
   const { status, err } = await runProgram(['--instance', 'queue', 'account', 'list'], {}, temporary());
   expect([status, err]).toEqual([FAILED, expect.stringContaining('/etc/postrider-queue/postrider.toml')]);
+});
+
+it.each([
+  ['/etc/postrider-shop/postrider.toml', 'systemctl edit postrider@shop)'],
+  ['/etc/postrider/postrider.toml', 'systemctl edit postrider)'],
+])('reports errors with the commands for %s', (file, command) => {
+  const lines: string[] = [];
+  vi.spyOn(console, 'error').mockImplementation((line: string) => void lines.push(line));
+  onTestFinished(() => {
+    vi.restoreAllMocks();
+    process.exitCode = undefined;
+  });
+  const { report, note } = createContext(() => file);
+  try {
+    requireOpenFiles(64);
+  } catch (error) {
+    report(String(error), FAILED);
+    note(String(error));
+  }
+  expect(lines).toEqual([expect.stringContaining(command), expect.stringContaining(command)]);
 });
 
 it('uses the file in the working directory', async () => {

@@ -42,7 +42,8 @@ describe('advice for an instance', () => {
       'journalctl -u postrider@shop -n 50; after the repair: systemctl start postrider@shop, or: postrider --instance shop serve',
     ],
     ['postrider zone', 'postrider --instance shop zone'],
-    ['keyFile = "/etc/postrider/privkey.pem"', 'keyFile = "/etc/postrider-shop/privkey.pem"'],
+    ['run "postrider migrate" first', 'run "postrider --instance shop migrate" first'],
+    ['certificate in /etc/postrider/cert.pem', 'certificate in /etc/postrider/cert.pem'],
     [
       'Install the version of postrider that last used it',
       'Install the version of postrider that last used it',

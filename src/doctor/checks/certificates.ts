@@ -1,3 +1,5 @@
+import { dirname } from 'node:path';
+import { installationOf } from '../../config/installations.ts';
 import { DAY } from '../../core/clock.ts';
 import { certificateFiles, type FileCertificate } from '../certificate-files.ts';
 import type { DoctorContext } from '../context.ts';
@@ -20,6 +22,7 @@ export async function examineCertificates({
 }: DoctorContext): Promise<Result[]> {
   const { mx, submission, hostname } = config;
   const now = clock.now();
+  const folder = dirname(config.file ?? installationOf(null).configFile);
   const results = (await certificateFiles(config)).map((file) => judgeFile(file, hostname, now));
   if (
     submission.listen !== 'off' &&
@@ -30,7 +33,7 @@ export async function examineCertificates({
       warning(
         'submission.tls',
         'Submission uses a generated certificate, which mail clients do not trust.',
-        '[submission.tls]\ncertificateFile = "/etc/postrider/fullchain.pem"\nkeyFile = "/etc/postrider/privkey.pem"',
+        `[submission.tls]\ncertificateFile = "${folder}/fullchain.pem"\nkeyFile = "${folder}/privkey.pem"`,
       ),
     );
   if (config.public.tls.listen !== 'off' && database.kind === 'open')

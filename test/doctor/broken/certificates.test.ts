@@ -62,6 +62,18 @@ describeBroken(
       fix: /fullchain\.pem/,
     },
     {
+      title: 'submission without a certificate',
+      check: 'certificates',
+      break: ({ config }) => {
+        config.file = '/etc/postrider-shop/postrider.toml';
+        config.submission.listen = '127.0.0.1:587';
+        config.mx.tls = {};
+      },
+      status: 'warning',
+      reason: /generated certificate/,
+      fix: /"\/etc\/postrider-shop\/fullchain\.pem"/,
+    },
+    {
       title: 'missing certificate file',
       check: 'certificates',
       break: ({ config, dir }) =>
