@@ -47,7 +47,7 @@ if [ "$action" = remove ]; then
   if [ "$purge" = yes ]; then
     for directory in /etc/postrider-*; do
       name=${directory#/etc/}
-      # Each instance has a user of its name; the directory belongs to someone else without one.
+      # Each instance has a user of its name. Without one, the directory belongs to something else.
       id -u "$name" >/dev/null 2>&1 || continue
       unit=postrider@${name#postrider-}.service
       rm -rf "$directory" "/var/lib/$name" "$units/$unit.d" "$units/multi-user.target.wants/$unit"

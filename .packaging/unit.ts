@@ -14,7 +14,7 @@ export function systemdUnits(root: string): Record<string, string> {
 /** What distinguishes the unit of an instance from that of the only daemon: src/config/installations.ts. */
 const CHANGES: readonly (readonly [from: string | RegExp, to: string])[] = [
   [
-    /^# The unit of Postrider .*\n/,
+    /^# The unit of Postrider .*\n/g,
     '# One of several daemons of Postrider on this machine: postrider@NAME. Change settings of all with: systemctl edit postrider@,\n# of one with: systemctl edit postrider@NAME\n',
   ],
   ['Description=Postrider mail platform\n', 'Description=Postrider mail platform, %i\n'],
@@ -29,14 +29,14 @@ const CHANGES: readonly (readonly [from: string | RegExp, to: string])[] = [
   ['/etc/credstore/postrider.master-key', '/etc/credstore/postrider-NAME.master-key'],
   ['LoadCredential=master.key:postrider.master-key', 'LoadCredential=master.key:postrider-%i.master-key'],
   [
-    /^# Measured: [^\n]*\n(?:#[^\n]*\n)*MemoryHigh=.*\nMemoryMax=.*\n/m,
+    /^# Measured: [^\n]*\n(?:#[^\n]*\n)*MemoryHigh=.*\nMemoryMax=.*\n/gm,
     '# All instances share the limits of memory of this slice.\nSlice=system-postrider.slice\n',
   ],
 ];
 
 function instanceUnit(unit: string): string {
   return CHANGES.reduce((text, [from, to]) => {
-    const changed = text.replaceAll(typeof from === 'string' ? from : new RegExp(from, `${from.flags}g`), to);
+    const changed = text.replaceAll(from, to);
     if (changed === text) throw new Error(`systemd/postrider.service does not contain ${String(from)}`);
     return changed;
   }, unit);

@@ -6,7 +6,7 @@ import type { AbuseJob, Attack, Attacker, Count } from './abuse-process.ts';
 import { ATTACKED_DOMAIN, attackerAddress, call, mail, repeatEndlessly } from './abuses-http.ts';
 import { pause } from './context.ts';
 
-/** Features of the API that an account uses as much as it can. What a flood needs is created before its first count. */
+/* Features of the API that an account uses as much as it can. What a flood needs is created before its first count. */
 
 const MB = 1024 * 1024;
 const RETRY_DELAY_MS = 200;

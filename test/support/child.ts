@@ -68,3 +68,12 @@ export function startChild(
     },
   };
 }
+
+/** Kills a process, which may have ended. */
+export function killIfRunning(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
+  }
+}

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { killIfRunning } from './child.ts';
 import { eventually } from './eventually.ts';
 import { freePort } from './free-port.ts';
 import { startUnpackedServer, unpackedServerFault } from './unpacked-server.ts';
@@ -113,15 +114,6 @@ export async function startExim(options: EximOptions): Promise<Exim> {
       await rm(dir, { recursive: true, force: true });
     },
   };
-}
-
-function killIfRunning(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch (error) {
-    // It has ended.
-    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
-  }
 }
 
 function configuration(options: EximOptions & { dir: string; host: string; port: number }): string {

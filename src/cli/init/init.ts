@@ -58,7 +58,7 @@ Asks for values that no option provides. Never overwrites a file or a data direc
 is removed again. The keys of the account are printed once. As root, on a machine with the package, it writes
 /etc/postrider/postrider.toml and /var/lib/postrider for the user postrider. A container has the same paths.
 With --instance NAME before the command it sets up one of several daemons: /etc/postrider-NAME and /var/lib/postrider-NAME for the
-user postrider-NAME, whom it creates, with ports that no other daemon is configured to use.
+user postrider-NAME, which it creates, with ports that no other daemon is configured to use.
 Detection uses the interfaces of this machine and DNS only.
 
 Examples:

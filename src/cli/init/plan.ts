@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { isIP } from 'node:net';
 import type * as z from 'zod';
 import { parsePostalAddress } from '../../accounts/postal-address.ts';
-import { hostName, listen, listenOrOff } from '../../config/setting-types.ts';
+import { formatListen, hostName, listen, listenOrOff } from '../../config/setting-types.ts';
 import type { DnsView } from '../../dns/dns-view.ts';
 import { normalizeDomain } from '../../mail/address.ts';
 import { flagOf, type OptionValues, option } from '../command.ts';
@@ -165,27 +165,25 @@ export async function planInit(
     fallback: `127.0.0.1:${apiPort}`,
     check: (text) => faultOf(listen, text),
   });
-  const every =
-    sourceAddress === ''
-      ? await everyAddress(view, hostname, publicAddress)
-      : sourceAddress.includes(':')
-        ? `[${sourceAddress}]`
-        : sourceAddress;
-  const port25 = await portState(hostOf(every), 25, taken);
+  const host = sourceAddress || withoutBrackets(await everyAddress(view, hostname, publicAddress));
+  const port25 = await portState(host, 25, taken);
   const mxListen = await answer('mx', {
     text: 'MX address',
     reason: `Receives bounces, complaints and reports. Port 25 is ${PORT_STATES[port25]}.`,
-    fallback: port25 === 'free' ? `${every}:25` : `127.0.0.1:${await freePortFrom('127.0.0.1', 2525, taken)}`,
+    fallback:
+      port25 === 'free'
+        ? formatListen({ host, port: 25 })
+        : `127.0.0.1:${await freePortFrom('127.0.0.1', 2525, taken)}`,
     check: (text) => faultOf(listenOrOff, text),
   });
-  const port587 = await portState(hostOf(every), 587, taken);
+  const port587 = await portState(host, 587, taken);
   const submissionListen = await answer('submission', {
     text: 'SMTP submission address, or "off"',
-    reason: `For programs that send over SMTP instead of HTTP, such as ${every}:587. Port 587 is ${PORT_STATES[port587]}.`,
+    reason: `For programs that send over SMTP instead of HTTP, such as ${formatListen({ host, port: 587 })}. Port 587 is ${PORT_STATES[port587]}.`,
     fallback: 'off',
     check: (text) => faultOf(listenOrOff, text),
   });
-  const tls = await chooseTls(answer, options, hostOf(every), taken);
+  const tls = await chooseTls(answer, options, host, taken);
   const account = await chooseAccount(answer);
   const domain =
     account === null
@@ -213,7 +211,7 @@ export async function planInit(
     fallback: '',
     check: yesOrNo,
   });
-  const publicListen = options.public ?? (await defaultPublicListen(tls, every, [apiListen, ...taken]));
+  const publicListen = options.public ?? (await defaultPublicListen(tls, host, [apiListen, ...taken]));
   const publicFault = faultOf(listen, publicListen);
   if (publicFault !== null) throw new InvalidOption(`--public ${publicListen}: ${publicFault}`);
   const consolePort =
@@ -240,19 +238,18 @@ export async function planInit(
 
 const PORT_STATES = { free: 'free', used: 'in use', denied: 'not permitted for this user' } as const;
 
-/** The host of a listener without its brackets. */
-function hostOf(every: string): string {
-  return every.replace(/^\[|\]$/g, '');
+function withoutBrackets(host: string): string {
+  return host.replace(/^\[|\]$/g, '');
 }
 
 /** Port 80 unless a proxy is planned: links use it, and the certificate authority validates the host there. */
 async function defaultPublicListen(
   { kind }: TlsChoice,
-  every: string,
+  host: string,
   taken: readonly string[],
 ): Promise<string> {
-  if (kind === 'acme') return `${every}:80`;
-  if (kind === 'none' && (await portState(hostOf(every), 80, taken)) === 'free') return `${every}:80`;
+  if (kind === 'acme' || (kind === 'none' && (await portState(host, 80, taken)) === 'free'))
+    return formatListen({ host, port: 80 });
   return `127.0.0.1:${await freePortFrom('127.0.0.1', 8081, taken)}`;
 }
 

@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type Installation, installationOf } from '../../config/installations.ts';
@@ -52,6 +52,7 @@ export function userOf({ instance, user, dataDir }: Installation): {
   }
   return {
     owner: findUser(user),
-    remove: () => void execFileSync('userdel', [user], { stdio: 'ignore' }),
+    // A failure would hide why the installation failed; the next attempt uses the user that remains.
+    remove: () => void spawnSync('userdel', [user], { stdio: 'ignore' }),
   };
 }

@@ -1,5 +1,6 @@
 import { mkdirSync, readFileSync, rmdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { killIfRunning } from '../../support/child.ts';
 import { eventually } from '../../support/eventually.ts';
 
 /**
@@ -33,7 +34,7 @@ export function createControlGroup(name: string): ControlGroup {
           .split('\n')
           .filter((line) => line !== '')
           .map(Number);
-        for (const pid of pids) kill(pid);
+        for (const pid of pids) killIfRunning(pid);
         return pids.length === 0;
       });
       rmdirSync(folder);
@@ -62,13 +63,4 @@ function ownGroup(): string {
   const own = /^0::(.*)$/m.exec(readFileSync('/proc/self/cgroup', 'utf8'))?.[1];
   if (mount === undefined || own === undefined) throw new Error('no control groups (version 2) are mounted');
   return join(mount, own);
-}
-
-function kill(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch (error) {
-    // It has ended.
-    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
-  }
 }
