@@ -20,6 +20,7 @@ function createdWith(changes: Partial<Created>): Created {
     dataDir: '/var/lib/postrider',
     apiListen: '127.0.0.1:8080',
     mxListen: '0.0.0.0:25',
+    sourceAddress: null,
     account,
     hasFooter: true,
     domain,
@@ -89,6 +90,11 @@ describe('the note on the MX listener', () => {
     expect(mxNote(createdWith({ mxListen: '127.0.0.1:2525' }))).toMatch(
       /^The MX listener is at 127\.0\.0\.1:2525\. .* do not arrive until port 25 is redirected to it, or until mx\.listen in \/etc\/postrider\/postrider\.toml is/,
     );
+  });
+
+  it('names the address of one of several daemons', () => {
+    const changes = { mxListen: '127.0.0.1:2525', sourceAddress: '192.0.2.7' };
+    expect(mxNote(createdWith(changes))).toContain('is "192.0.2.7:25":');
   });
 
   it.each(['0.0.0.0:25', '[::]:25', 'off'])('is missing with mx.listen %s', (mxListen) => {

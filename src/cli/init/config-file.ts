@@ -40,7 +40,9 @@ export function configToml(plan: InitPlan, file: string): string {
   }
   lines.push('[mx]  # bounces, complaints and reports', `listen = ${text(plan.mxListen)}`);
   if (!plan.mxListen.endsWith(':25') && plan.mxListen !== 'off')
-    lines.push('# Other servers connect to port 25: redirect it here, or listen on "0.0.0.0:25"');
+    lines.push(
+      `# Other servers connect to port 25: redirect it here, or listen on "${mxAtPort25(plan.sourceAddress)}"`,
+    );
   lines.push('');
   if (tls.kind === 'files') {
     lines.push('[mx.tls]  # also for submission');
@@ -81,6 +83,11 @@ export function configToml(plan: InitPlan, file: string): string {
       '',
     );
   return `${lines.join('\n').trimEnd()}\n`;
+}
+
+/** Where other servers look for the MX listener: at the source address, else at every IPv4 address. */
+export function mxAtPort25(sourceAddress: string | null): string {
+  return formatListen({ host: sourceAddress ?? '0.0.0.0', port: 25 });
 }
 
 /** Where the pages have TLS: at the source address, else at every address. */

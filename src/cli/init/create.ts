@@ -38,6 +38,8 @@ export interface Created {
   apiListen: string;
   /** As in the configuration, or "off". */
   mxListen: string;
+  /** Null: that of the route to the destination. */
+  sourceAddress: string | null;
   account: { accountId: string; keys: Record<string, string> } | null;
   /** Messages can be sent only by an account with a company name and a postal address. */
   hasFooter: boolean;
@@ -147,7 +149,8 @@ export async function createInstallation(plan: InitPlan, options: InstallationOp
     rmSync(draft);
     syncDir(configDir);
     const hasFooter = typeof plan.account?.company === 'string' && plan.account.address !== null;
-    return { configFile, dataDir, apiListen: plan.apiListen, mxListen: plan.mxListen, hasFooter, ...content };
+    const { apiListen, mxListen, sourceAddress } = plan;
+    return { configFile, dataDir, apiListen, mxListen, sourceAddress, hasFooter, ...content };
   } catch (error) {
     const isNothingCreated = undo.length === 0;
     const failures = undoAll(undo);

@@ -3,6 +3,7 @@ import { type Installation, installationAt } from '../../config/installations.ts
 import { CONFIG_FILES } from '../../config/load.ts';
 import { formatListen, parseListen } from '../../config/setting-types.ts';
 import { quoted } from '../program-name.ts';
+import { mxAtPort25 } from './config-file.ts';
 import type { Created } from './create.ts';
 
 /** A command to run after `init`. */
@@ -62,9 +63,9 @@ function startOf({ instance, unit }: Installation): string {
 }
 
 /** What is missing for bounces to arrive: other servers connect to port 25. Null: nothing, or the operator chose to receive none. */
-export function mxNote({ mxListen, configFile }: Created): string | null {
+export function mxNote({ mxListen, sourceAddress, configFile }: Created): string | null {
   if (mxListen === 'off' || parseListen(mxListen)?.port === SMTP_PORT) return null;
-  return `The MX listener is at ${mxListen}. Bounces, complaints and reports do not arrive until port 25 is redirected to it, or until mx.listen in ${configFile} is "0.0.0.0:25": stop another mail server that uses the port first (ss -ltnp 'sport = :25').`;
+  return `The MX listener is at ${mxListen}. Bounces, complaints and reports do not arrive until port 25 is redirected to it, or until mx.listen in ${configFile} is "${mxAtPort25(sourceAddress)}": stop another mail server that uses the port first (ss -ltnp 'sport = :25').`;
 }
 
 const SMTP_PORT = 25;
