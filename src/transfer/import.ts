@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { searchKeys } from '../audience/search-key.ts';
+import { createNumberSet, type NumberSet } from '../core/number-set.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
 import { accountTag } from '../mail/tokens.ts';
@@ -169,8 +170,7 @@ async function importRecords(
   const startedAt = clock.now();
   const insert = createInserter(deps, file);
   const pace = createPace(writer);
-  /** Contacts that the difference has cleared, and has not yet written again. */
-  const cleared = new Set<number>();
+  const cleared = isDifference ? createNumberSet() : null;
   /** Number of records in the preceding portions of the file. */
   let position = 0;
   let imported = done;
@@ -206,15 +206,14 @@ async function importRecords(
   /** Imports some of the records from `at` on; returns how many. */
   const importSome = (tx: Tables, records: readonly FileItem[], at: number) => {
     const began = performance.now();
-    const kept: KeptContacts = { before: cleared, added: new Set(), settled: [] };
     let count = 0;
     for (const typed of records.slice(at, at + portionRecords)) {
-      insert(tx, typed, kept);
+      insert(tx, typed, cleared);
       count++;
       if (performance.now() - began >= pace.portionMs()) break;
     }
     tx.accountImports.put(progress(imported + count, null));
-    return { count, kept };
+    return count;
   };
 
   const reading = file.records((read, total) => options.onProgress?.('import', read, total));
@@ -230,32 +229,30 @@ async function importRecords(
       options.signal?.throwIfAborted();
       const requested = performance.now();
       const first = at;
-      let portion: ReturnType<typeof importSome>;
+      let count: number;
       try {
-        portion = await writer.run((tx) => importSome(tx, value, first), accountId);
+        count = await writer.run((tx) => importSome(tx, value, first), accountId);
       } catch (error) {
         throw incomplete(accountId, error instanceof Error ? error.message : String(error), error);
       }
-      at += portion.count;
-      imported += portion.count;
-      for (const seq of portion.kept.added) cleared.add(seq);
-      for (const seq of portion.kept.settled) cleared.delete(seq);
+      at += count;
+      imported += count;
       // Shorter while requests of the account are refused.
       const longest = isDifference ? SHORT_PAUSE_MS : MAX_PAUSE_MS;
       await sleep(Math.min(longest, pace.pauseMs(performance.now() - requested)));
     }
     position += value.length;
   }
-  const gone = [...cleared];
-  await createPortions({ writer, share: accountId }).run(
-    (tx, limit) => {
-      options.signal?.throwIfAborted();
-      const seqs = gone.slice(0, limit);
-      for (const seq of seqs) tx.importedRecords.removeContact(tx, seq);
-      return { rows: seqs.length, isDone: seqs.length === gone.length };
-    },
-    ({ rows }) => gone.splice(0, rows),
-  );
+  const gone = cleared?.values();
+  await createPortions({ writer, share: accountId }).run((tx, limit) => {
+    options.signal?.throwIfAborted();
+    for (let rows = 0; rows < limit; rows++) {
+      const next = gone?.next();
+      if (next === undefined || next.done === true) return { rows, isDone: true };
+      tx.importedRecords.removeContact(tx, next.value);
+    }
+    return { rows: limit, isDone: false };
+  });
   await writer.run((tx) => {
     // Their domains are in other groups now.
     tx.importedRecords.removeAbsent('domain_group', ids.domain_group, scope);
@@ -296,14 +293,11 @@ function signalOf({ signal }: ImportOptions): { signal?: AbortSignal } {
   return signal === undefined ? {} : { signal };
 }
 
-/** Contacts whose rows stay while a difference replaces what belongs to them; a unit of work changes only the lists. */
-interface KeptContacts {
-  /** Those of earlier units. */
-  before: ReadonlySet<number>;
-  added: Set<number>;
-  /** Those that were written again, or removed. */
-  settled: number[];
-}
+/**
+ * Contacts that a difference has cleared, and has not yet written again; null: the file is no difference. A unit of work changes
+ * it, although it may be undone: the import ends then.
+ */
+type ClearedContacts = NumberSet | null;
 
 /** Whether they agree in what an update of a contact does not write. */
 function isSame(one: Omit<ContactRow, 'seq'>, two: Omit<ContactRow, 'seq'>): boolean {
@@ -314,7 +308,7 @@ function isSame(one: Omit<ContactRow, 'seq'>, two: Omit<ContactRow, 'seq'>): boo
 function createInserter(
   { clock, seal }: ImportContext,
   file: AccountFile,
-): (tables: Tables, typed: FileItem, kept: KeptContacts) => void {
+): (tables: Tables, typed: FileItem, cleared: ClearedContacts) => void {
   const { accountId } = file.header;
   const now = clock.now();
   const reseal = (secret: Buffer, context: string) => seal.seal(file.seal.open(secret, context), context);
@@ -323,19 +317,14 @@ function createInserter(
    * Writes a contact over its row, if the difference has cleared it: an entry in the search index that stays the same costs
    * several times the rest. Returns its seq.
    */
-  function putContact(tables: Tables, row: Omit<ContactRow, 'seq'>, kept: KeptContacts): number {
-    const known = new Map<number, ContactRow>();
-    if (kept.before.size + kept.added.size > 0)
-      for (const key of [row.email_hash, row.phone_hash]) {
-        const holder = key === null ? null : tables.contacts.byIdentifier(accountId, key);
-        if (holder !== null && (kept.before.has(holder.seq) || kept.added.has(holder.seq)))
-          known.set(holder.seq, holder);
-      }
+  function putContact(tables: Tables, row: Omit<ContactRow, 'seq'>, cleared: ClearedContacts): number {
     let own: number | null = null;
-    for (const [seq, holder] of known) {
-      kept.settled.push(seq);
-      if (isSame(holder, row)) own = seq;
-      else tables.importedRecords.removeContact(tables, seq);
+    for (const key of cleared === null ? [] : [row.email_hash, row.phone_hash]) {
+      const holder = key === null ? null : tables.contacts.byIdentifier(accountId, key);
+      if (holder === null || cleared?.has(holder.seq) !== true) continue;
+      cleared.delete(holder.seq);
+      if (isSame(holder, row)) own = holder.seq;
+      else tables.importedRecords.removeContact(tables, holder.seq);
     }
     if (own === null) return tables.contacts.insert(row);
     tables.contacts.update({ ...row, seq: own });
@@ -343,10 +332,10 @@ function createInserter(
     return own;
   }
 
-  function contact(tables: Tables, record: Records['contact'], kept: KeptContacts): void {
+  function contact(tables: Tables, record: Records['contact'], cleared: ClearedContacts): void {
     const { consents, subscriptions, engagement, campaigns, sequences, ...columns } = record;
     const row = { ...columns, account_id: accountId };
-    const seq = putContact(tables, { ...row, ...searchKeys(row) }, kept);
+    const seq = putContact(tables, { ...row, ...searchKeys(row) }, cleared);
     for (const entry of consents) tables.consents.insert({ ...entry, contact_seq: seq });
     for (const { group_seq: id, ...membership } of subscriptions) {
       const group = tables.subscriptionGroups.get(accountId, id);
@@ -366,16 +355,16 @@ function createInserter(
     }
   }
 
-  return (tables, typed, kept) => {
+  return (tables, typed, cleared) => {
     if (typed.type === 'changed') {
       const { kind, keys } = typed.record;
       for (const key of keys) {
         const seq = tables.importedRecords.clearChanged(tables, accountId, kind, key);
-        if (seq !== null) kept.added.add(seq);
+        if (seq !== null) cleared?.add(seq);
       }
       return;
     }
-    if (typed.type === 'contact') return contact(tables, typed.record, kept);
+    if (typed.type === 'contact') return contact(tables, typed.record, cleared);
     if (typed.type === 'moved_message')
       return tables.movedMessages.insert({ ...typed.record, account_id: accountId });
     // It is stored already when the file replaces a copy.
