@@ -72,35 +72,38 @@ export async function importAccount(
   try {
     const { accountId } = file.header;
     const before = tables.accountImports.get(accountId);
+    const { moved_at: movedAt } = tables.accounts.get(accountId) ?? {};
     if (file.header.part === 'late') {
-      const { moved_at: movedAt } = tables.accounts.get(accountId) ?? {};
       if (movedAt !== null || before !== null)
         return refuse('INVALID_STATE', `Account ${accountId} is not at home on this machine`);
       return { header: file.header, resumed: false, added: await importLate(deps, file, options) };
     }
     const misfit = misfitOf(file.header, before);
     if (misfit !== null) return refuse('INVALID_STATE', misfit);
+    const isCopy = typeof movedAt === 'number';
     const { conflicts, sha256, ids } = await checkFile(file, tables, {
       allowPrivateNetworks: options.allowPrivateNetworks,
-      mayExist: before !== null || typeof tables.accounts.get(accountId)?.moved_at === 'number',
+      mayExist: before !== null || isCopy,
       onProgress: (done, total) => options.onProgress?.('check', done, total),
       ...signalOf(options),
     });
     const isDifference = file.header.part === 'difference';
-    if (before !== null && !isDifference && before.move_id === null && before.digest !== sha256)
+    const resumes =
+      before !== null && (isDifference || (before.move_id === null && before.digest === sha256));
+    // What an incomplete import has written over a copy is replaced as the copy itself, or removed with `cancelImport`.
+    if (before !== null && before.move_id === null && !resumes && !isCopy)
       return refuse(
         'INVALID_STATE',
         `An import of account ${accountId} from another file is not complete: continue with that file, or remove what it imported with "postrider account import --cancel ${accountId}"`,
       );
     if (conflicts.length > 0)
       return refuse('INVALID_STATE', `Account ${accountId} cannot be imported: ${conflicts.join('; ')}`);
-    const resumes = before !== null && (isDifference || before.move_id === null);
     if (!options.dryRun)
       await importRecords(deps, options, file, {
         sha256,
         ids,
         done: resumes && !isDifference ? before.records : 0,
-        // A newer first file of the same account replaces that of an earlier move.
+        // A newer file of the same account replaces an earlier one.
         replaces: before !== null && !resumes,
       });
     return { header: file.header, resumed: resumes && !isDifference, added: 0 };

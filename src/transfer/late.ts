@@ -14,7 +14,7 @@ const PORTION_RECORDS = 20;
 export async function importLate(
   { writer }: Pick<Context, 'writer'>,
   file: AccountFile,
-  { dryRun }: { dryRun: boolean },
+  { dryRun, signal }: { dryRun: boolean; signal?: AbortSignal },
 ): Promise<number> {
   const { accountId } = file.header;
   for await (const items of file.records()) {
@@ -26,6 +26,7 @@ export async function importLate(
   let added = 0;
   for await (const items of file.records()) {
     for (let at = 0; at < items.length; at += PORTION_RECORDS) {
+      signal?.throwIfAborted();
       const portion = items.slice(at, at + PORTION_RECORDS);
       const add = (tx: Tables) => portion.filter((item) => addLate(tx, accountId, item)).length;
       added += await writer.run(add, accountId);

@@ -306,6 +306,22 @@ describe('an account that returns', () => {
     expect(await contentOf(from)).toEqual(expected);
   });
 
+  it('replaces it with a newer file when the import of an earlier one was not completed', async () => {
+    const { from, to } = await away();
+    accepted(await to.export('back.gz', { part: 'first' }));
+    let commits = 12;
+    const failing = from.withWriter((unit, share) =>
+      commits-- > 0 ? from.writer.run(unit, share) : Promise.reject(new Error('killed')),
+    );
+    await expect(failing.import(join(to.dir, 'back.gz'))).rejects.toThrow('killed');
+    for (const change of Object.values(changes)) change(to);
+    accepted(await to.export('newer.gz'));
+    expect(accepted(await from.import(join(to.dir, 'newer.gz')))).toMatchObject({ resumed: false });
+    const expected = await contentOf(to);
+    accepted(await createAccounts(from).setStatus(ACCOUNT, 'active'));
+    expect(await contentOf(from)).toEqual(expected);
+  });
+
   it('does not replace an account that is in use', async () => {
     const { from, to } = await away();
     accepted(await createAccounts(from).setStatus(ACCOUNT, 'active'));
