@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { createAccounts } from '../../src/accounts/accounts.ts';
+import { searchKeys } from '../../src/audience/search-key.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
-import { emailIdentifier } from '../../src/mail/identifier.ts';
+import { emailIdentifier, phoneIdentifier } from '../../src/mail/identifier.ts';
 import { TRANSFER_TYPES, type TransferKind, transferKind } from '../../src/store/transfer/kinds.ts';
 import { enqueue, startStore } from '../support/store.ts';
 import { ACCOUNT, accepted, type Installation, linesOf, startEmpty, startFull } from './setup.ts';
@@ -143,6 +144,62 @@ const changes: Record<string, (from: Installation) => unknown> = {
   counts: ({ db }) => db.exec('UPDATE message_counts SET messages = 9; DELETE FROM spam_rates'),
 };
 
+/** Gives every column and every list a value that an import without it would not write. */
+function fill({ db, tables, clock }: Installation): void {
+  const now = clock.now();
+  const audience = JSON.stringify({ filter: { field: 'language', op: 'exists' } });
+  db.exec(`
+    UPDATE accounts SET abuse_email = 'abuse@example.com', logo_url = 'https://shop.example/logo.png';
+    UPDATE account_limits SET domains = 1, webhooks = 2, templates = 3, contacts = 4, messages_per_hour = 5, messages_per_day = 6,
+      concurrent_requests = 7, stored_bytes = 8000000, campaigns = 9, subscription_groups = 10, suppressions = 11;
+    INSERT INTO public_pages VALUES ('${ACCOUNT}', '${JSON.stringify(PAGES)}', 1);
+    UPDATE api_keys SET allow_from = '["a@example.com"]', strict_compliance = 1, simulates = 1, revoked_at = ${now}
+      WHERE key_id = 'key_one';
+    UPDATE domain_groups SET description = 'd', color = '#000000', icon = 'i';
+    UPDATE domains SET tracking_domain = 'go.example.com', tracking_host = 'go.example.com', last_checked_at = 3,
+      failing_since = 4, track_opens = 1, track_clicks = 1;
+    UPDATE dkim_keys SET slot = 'a';
+    UPDATE templates SET text = 't';
+    UPDATE compliance_templates SET domain = 'example.com';
+    UPDATE subscription_groups SET description = 'd', report_abuse_template_id = 'ctemplate_one',
+      company_address_template_id = 'ctemplate_one';
+    UPDATE webhooks SET description = 'd', is_active = 0, off_reason = 'failing', failing_since = 5,
+      filter = '{"tags":["a"]}';
+    UPDATE webhook_secrets SET expires_at = ${now + 1000};
+    UPDATE campaigns SET description = 'd';
+    UPDATE campaign_sends SET scheduled_at = 6, per_hour = 7, paused_reason = 'p', simulated = 1,
+      without_email = 1, not_eligible = 2, not_renderable = 3, audience = '${audience}';
+    UPDATE sequences SET paused_reason = 'p', missed = 2, offset_days = -1;
+    UPDATE consents SET subscription_group_id = 'sgroup_1700000000000_abcdefghijkl';
+    UPDATE subscriptions SET consent_details = 'd';
+    INSERT INTO contact_engagement SELECT seq, 1, 2, 3, 4, 5, 6 FROM contacts;
+    INSERT INTO campaign_contacts SELECT c.seq, t.seq, 3 FROM campaigns c, contacts t;
+    UPDATE sequence_people SET state = 'ended', reason = 'completed', ended_at = 7, event_ended_at = 8`);
+  for (const name of ['ada', 'bob', 'zoe']) {
+    const contact = tables.contacts.byIdentifier(ACCOUNT, emailIdentifier(`${name}@example.net`));
+    if (contact === null) throw new Error('no such contact');
+    const phone = `+4930123456${contact.seq}`;
+    const filled = { ...contact, phone, phone_hash: phoneIdentifier(phone), last_name: 'L' };
+    tables.contacts.update({ ...filled, erasure_requested_at: 9, source: 'import', ...searchKeys(filled) });
+  }
+}
+
+/** The names of columns that no record in the file has a value for, and of lists that every record has empty. */
+function emptyFields(file: string): string[] {
+  const isFilled = new Map<string, boolean>();
+  const visit = (path: string, record: object) => {
+    for (const [field, value] of Object.entries(record)) {
+      const name = `${path}.${field}`;
+      const has = Array.isArray(value) ? value.length > 0 : value !== null;
+      isFilled.set(name, has || isFilled.get(name) === true);
+      if (Array.isArray(value)) for (const row of value) visit(name, row);
+    }
+  };
+  for (const { type, record } of linesOf(file).slice(1, -1))
+    if (typeof type === 'string' && typeof record === 'object' && record !== null) visit(type, record);
+  return [...isFilled].filter(([, has]) => !has).map(([name]) => name);
+}
+
 function removeContact({ tables }: Installation, email: string): void {
   const seq = tables.contacts.byIdentifier(ACCOUNT, emailIdentifier(email))?.seq ?? 0;
   tables.subscriptions.removeOfContact(seq);
@@ -156,6 +213,16 @@ describe('a first file and its difference', () => {
     const { from, to } = await moving();
     change(from);
     accepted(await to.import(await difference(from), { portionRecords: 100 }));
+    expect(await contentOf(to)).toEqual(await contentOf(from));
+  });
+
+  it.each(['difference', 'whole'] as const)('bring every column by a %s file', async (part) => {
+    const { from, to } = await moving();
+    fill(from);
+    accepted(await from.export('filled.gz', { part, withoutQueue: true }));
+    accepted(await to.import(join(from.dir, 'filled.gz'), { portionRecords: 100 }));
+    accepted(await from.export('all.gz', { withoutQueue: true }));
+    expect(emptyFields(join(from.dir, 'all.gz'))).toEqual([]);
     expect(await contentOf(to)).toEqual(await contentOf(from));
   });
 
