@@ -255,7 +255,7 @@ function queueRefusal({ accountId, withoutQueue }: ExportOptions, messages: numb
 interface FileBasis {
   kdf: Header['kdf'];
   seal: FileSeal;
-  /** Null: of a whole file. */
+  /** Null: of a whole or a late file. */
   move: AccountMoveRow | null;
 }
 

@@ -78,8 +78,7 @@ export const headerSchema = z.strictObject({
     p: z.literal(KDF.p),
     salt: z.base64().length(24),
   }),
-  /** The key of the account's tokens, sealed. */
-  /** Keys of 32 bytes, at most 255, sealed. */
+  /** The keys of the account's tokens, sealed: at most 255 of 32 bytes. */
   tokenKey: z.base64().max(11_000),
   /** Records by type. */
   counts: z.strictObject(recordOf(TRANSFER_TYPES, () => count)),

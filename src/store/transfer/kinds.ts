@@ -1,4 +1,5 @@
 import type { Database } from '../database/database.ts';
+import type { ChangeKind } from './account-moves.ts';
 import { COLUMNS_NOT_EXPORTED } from './policies.ts';
 
 /*
@@ -48,7 +49,7 @@ export interface TransferChild {
 const groupId = '(SELECT g.subscription_group_id FROM subscription_groups g WHERE g.seq = t.group_seq)';
 
 /** The keys that changed since the first file of a move. */
-const changedKeys = (kind: 'recipient' | 'answer', key: string) =>
+const changedKeys = (kind: ChangeKind, key: string) =>
   `SELECT ${key} FROM account_changes WHERE account_id = @accountId AND kind = '${kind}'`;
 /** The numbers of an account's rows in a table whose column has a changed recipient. */
 const seqsOfChanged = (table: string, column: string) =>

@@ -76,8 +76,8 @@ export function movedMessages(db: Database): (stored: StoredMoved) => MovedMessa
 }
 
 /**
- * `moved_messages`, by message id; a message that is known, or was sent here, is not inserted again. Those of an account are read by the index
- * `moved_messages_by_account`.
+ * `moved_messages`, by message id; a message that is known, or was sent here, is not inserted again. Those of an account are
+ * read by the index `moved_messages_by_account`.
  */
 export function movedMessageTable(db: Database) {
   const sql = statements(db);
