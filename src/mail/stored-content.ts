@@ -63,7 +63,7 @@ const scratch = Buffer.allocUnsafeSlow(MAX_UTF8_BYTES * MAX_DEFLATED_INLINE);
 
 const EMPTY = Buffer.alloc(0);
 const deflateInPool = promisify(deflateRaw);
-/** 128 KB of memory, as for `INLINE`. */
+/** 128 KB of memory, for the same reason as `INLINE`. */
 const IN_POOL = { level: LEVEL, windowBits: 14, memLevel: 7 };
 
 /** A content stored uncompressed. */
