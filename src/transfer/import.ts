@@ -119,7 +119,7 @@ function misfitOf({ accountId, part, moveId }: Header, before: AccountImportRow 
       ? `The first file of account ${accountId} is imported: import its difference`
       : null;
   if (before === null || before.move_id === null)
-    return `This file has only what changed in account ${accountId}: import its first file before`;
+    return `This file has only what changed in account ${accountId}: import its first file before, or, if this one was imported completely, enable the account`;
   return before.move_id === moveId
     ? null
     : `This file does not belong to the first file of account ${accountId} that is imported`;
