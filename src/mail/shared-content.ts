@@ -18,7 +18,7 @@ import { type HtmlVisitor, walkHtmlInSteps } from './html/walk.ts';
 
 /*
  * Content that messages share, stored once, and the content of each message: of the copies of a campaign, and of messages
- * that an account sends with the same template. Both are stored as JSON (stored-content.ts); `mergeContent` returns the
+ * that an account sends with the same template. stored-content.ts encodes both; `mergeContent` returns the
  * MessageContent of a message. `preparePartsInSteps` does once for all of them what does not depend on the recipient.
  * sending/render/render-shared.ts renders them.
  */

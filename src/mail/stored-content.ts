@@ -1,18 +1,24 @@
 import { promisify } from 'node:util';
 import { deflateRaw, deflateRawSync, inflateRawSync } from 'node:zlib';
-import { decodeUtf8, encodeUtf8 } from '../core/utf8.ts';
+import type { Work } from '../core/concurrency/slices.ts';
+import { decodeUtf8 } from '../core/utf8.ts';
 
 /**
- * The encoding of message contents in the database: JSON as text, or the same JSON in UTF-8 as raw deflate (RFC 1951).
- * Contents are written on the main thread and decoded in the delivery workers.
+ * The encoding of message contents in the database. A short content is JSON as text, or the same JSON in UTF-8 as raw deflate
+ * (RFC 1951). A long one is a document, as it is or as raw deflate: `DOCUMENT`, the texts and files of the content as bytes,
+ * then JSON of the rest, and the length of that. So no string of a whole message is written or read. Contents are written on
+ * the main thread and decoded in the delivery workers.
  */
-export type ContentEncoding = 'json' | 'deflate';
+export type ContentEncoding = 'json' | 'deflate' | 'document';
+
+/** The first byte of a document. Neither JSON nor raw deflate begins with it (RFC 1951 §3.2.3: 3 is no type of a block). */
+const DOCUMENT = 0xff;
 
 /** A content to be written. */
 export interface PackedContent {
-  /** A string is JSON, a buffer is deflated JSON. */
+  /** A string is JSON. A buffer is deflated, or a document. */
   body: string | Buffer;
-  /** Bytes of the JSON in UTF-8. */
+  /** Bytes of the JSON in UTF-8, or of the document. */
   size: number;
   /** The JSON of a content that was compressed on the calling thread. */
   json?: string;
@@ -20,9 +26,11 @@ export interface PackedContent {
   sharedId?: number;
 }
 
-/** A content that is too long to be compressed on the calling thread: JSON in UTF-8, outside the heap. */
+/** A content that is too long to be compressed on the calling thread. */
 export interface LongContent {
-  bytes: Buffer;
+  document: Buffer;
+  /** Whether it is compressed. */
+  isDeflated: boolean;
 }
 
 /** A content as a worker gets it: a short one that was not read from the database is not compressed. */
@@ -35,14 +43,14 @@ export type JobContent = (EncodedContent | { encoding: 'text'; text: string; siz
 export interface EncodedContent<Memory extends ArrayBufferLike = ArrayBuffer> {
   bytes: Uint8Array<Memory>;
   encoding: ContentEncoding;
-  /** Bytes of the JSON in UTF-8: the maximum that decoding returns. */
+  /** Bytes of the JSON in UTF-8, or of the document: the maximum that decoding returns. */
   size: number;
 }
 
 /** Characters of JSON below which a content is stored uncompressed: deflate would save less than it costs. */
 const MIN_DEFLATED = 512;
-/** Characters that are deflated on the calling thread: at most 0.7 ms, whatever the content. */
-const MAX_DEFLATED_INLINE = 32 * 1024;
+/** Characters of JSON that are deflated on the calling thread: at most 0.7 ms, whatever the content. */
+export const MAX_DEFLATED_INLINE = 32 * 1024;
 /**
  * Measured with a newsletter of 11 KB: level 1 leaves 2.93 KB in 0.030 ms, level 3 2.89 KB in 0.031 ms, level 6 2.82 KB
  * in 0.045 ms. A lower level saves no time, as most of it is the cost of a call and of reading the input.
@@ -61,7 +69,6 @@ const MAX_CHUNK = 1024 * 1024;
  */
 const scratch = Buffer.allocUnsafeSlow(MAX_UTF8_BYTES * MAX_DEFLATED_INLINE);
 
-const EMPTY = Buffer.alloc(0);
 const deflateInPool = promisify(deflateRaw);
 /** 128 KB of memory, for the same reason as `INLINE`. */
 const IN_POOL = { level: LEVEL, windowBits: 14, memLevel: 7 };
@@ -81,91 +88,82 @@ export function packContent(json: string): PackedContent {
   return { body: deflated.length < size ? deflated : json, size, json };
 }
 
-/** Writes a content as JSON in pieces, so that the event loop is not blocked in between. */
-export interface ContentWriter {
-  write(piece: string): void;
-  end(): PackedContent | LongContent;
-}
-
-/** Maximum characters of a piece of a string. V8 maps and unmaps memory for each string that is longer than twice as much. */
+/** Characters from which a text is written outside the JSON of a document. */
+const MIN_DETACHED = 64;
+/** Maximum characters that are written in one step. */
 const PIECE_CHARACTERS = 64 * 1024;
-/** Bytes of JSON for a character of most HTML. */
-const USUAL_BYTES = 1.1;
+/** Bytes of the length at the end of a document. */
+const LENGTH_BYTES = 4;
 
-/** Compresses a short content on the calling thread. `characters`: about how many there will be. */
-export function contentWriter(characters: number): ContentWriter {
-  /** The first piece, while it is the only one. */
-  let only: string | null = null;
-  let bytes = EMPTY;
-  let length = 0;
-  const append = (piece: string) => {
-    const free = bytes.length - length;
-    if (free < MAX_UTF8_BYTES * piece.length && free < Buffer.byteLength(piece)) {
-      const usual = bytes.length === 0 ? Math.ceil(USUAL_BYTES * characters) : 2 * bytes.length;
-      const larger = Buffer.allocUnsafeSlow(usual + length + Buffer.byteLength(piece));
-      bytes.copy(larger, 0, 0, length);
-      bytes = larger;
+/** In the JSON of a document: the place of a text. Contents have no other object of this form. */
+interface Detached {
+  /** Index into the lengths. */
+  detached: number;
+  /** A file, whose bytes are stored; its text is base64. */
+  isBase64?: true;
+}
+
+/**
+ * Writes the document of a content, in steps. In contents only the members `content` are base64 (mail/content.ts). Half a
+ * surrogate pair in a text becomes U+FFFD, as when a message is composed.
+ */
+export function* writeDocumentInSteps(content: object): Work<Buffer> {
+  const texts: { text: string; isBase64: boolean }[] = [];
+  const rest = JSON.stringify(content, (name, member: unknown): unknown => {
+    if (typeof member !== 'string' || member.length < MIN_DETACHED) return member;
+    const isBase64 = name === 'content';
+    const detached = texts.push({ text: member, isBase64 }) - 1;
+    return (isBase64 ? { detached, isBase64 } : { detached }) satisfies Detached;
+  });
+  yield;
+  const writer = byteWriter(texts.reduce((sum, { text }) => sum + text.length, rest.length));
+  const lengths: number[] = [];
+  for (const { text, isBase64 } of texts) {
+    const start = writer.length();
+    for (let at = 0; at < text.length; ) {
+      const end = pieceEnd(text, at + PIECE_CHARACTERS);
+      writer.write(text.slice(at, end), isBase64 ? 'base64' : 'utf8');
+      at = end;
+      yield;
     }
-    length += bytes.write(piece, length);
+    lengths.push(writer.length() - start);
+  }
+  return writer.end(`${JSON.stringify(lengths)}\n${rest}`);
+}
+
+/** Writes the bytes of a document. `characters`: of its texts and its JSON. */
+function byteWriter(characters: number) {
+  let bytes = Buffer.allocUnsafeSlow(characters + Math.ceil(characters / 16) + 64);
+  bytes[0] = DOCUMENT;
+  let length = 1;
+  const reserve = (count: number) => {
+    if (bytes.length - length >= count) return;
+    const larger = Buffer.allocUnsafeSlow(2 * bytes.length + count);
+    bytes.copy(larger, 0, 0, length);
+    bytes = larger;
+  };
+  const write = (text: string, encoding: 'utf8' | 'base64') => {
+    // Of ASCII, the number of bytes is that of the characters: counting them takes longer than writing them.
+    const free = bytes.length - length;
+    if (encoding === 'utf8' && free < MAX_UTF8_BYTES * text.length) reserve(Buffer.byteLength(text));
+    length += bytes.write(text, length, encoding);
   };
   return {
-    write: (piece) => {
-      if (only === null && length === 0) only = piece;
-      else {
-        if (only !== null) append(only);
-        only = null;
-        append(piece);
-      }
-    },
-    end: () => {
-      const short = only ?? (length <= MAX_DEFLATED_INLINE ? bytes.toString('utf8', 0, length) : null);
-      if (short !== null && short.length <= MAX_DEFLATED_INLINE) return packContent(short);
-      return { bytes: short === null ? bytes.subarray(0, length) : encodeUtf8(short) };
+    length: () => length,
+    write,
+    end: (json: string): Buffer => {
+      const start = length;
+      write(json, 'utf8');
+      reserve(LENGTH_BYTES);
+      bytes.writeUInt32LE(length - start, length);
+      return bytes.subarray(0, length + LENGTH_BYTES);
     },
   };
 }
 
-/** Does not compress. */
-export function plainContentWriter(): ContentWriter {
-  const pieces: string[] = [];
-  return {
-    write: (piece) => {
-      pieces.push(piece);
-    },
-    end: () => plainContent(pieces.join('')),
-  };
-}
-
-/** What `JSON.stringify` returns for an object with long texts, in pieces. Lists in it have no undefined elements. */
-export function* jsonPieces(value: object): Generator<string> {
-  const isList = Array.isArray(value);
-  let separator = isList ? '[' : '{';
-  for (const [name, member] of Object.entries(value) as [string, unknown][]) {
-    if (member === undefined) continue;
-    yield isList ? separator : `${separator}${JSON.stringify(name)}:`;
-    separator = ',';
-    if (typeof member === 'string') yield* stringPieces(member);
-    else if (typeof member === 'object' && member !== null) yield* jsonPieces(member);
-    else yield JSON.stringify(member);
-  }
-  if (separator !== ',') yield separator;
-  yield isList ? ']' : '}';
-}
-
-function* stringPieces(text: string): Generator<string> {
-  if (text.length <= PIECE_CHARACTERS) {
-    yield JSON.stringify(text);
-    return;
-  }
-  yield '"';
-  for (let at = 0; at < text.length; ) {
-    let end = at + PIECE_CHARACTERS;
-    // Surrogate pairs are not split: JSON escapes a single surrogate.
-    if (isHighSurrogate(text.charCodeAt(end - 1)) && isLowSurrogate(text.charCodeAt(end))) end++;
-    yield JSON.stringify(text.slice(at, end)).slice(1, -1);
-    at = end;
-  }
-  yield '"';
+/** The end of a piece that ends about at `at`: pairs of surrogates are not split. */
+function pieceEnd(text: string, at: number): number {
+  return isHighSurrogate(text.charCodeAt(at - 1)) && isLowSurrogate(text.charCodeAt(at)) ? at + 1 : at;
 }
 
 function isHighSurrogate(code: number): boolean {
@@ -176,30 +174,54 @@ function isLowSurrogate(code: number): boolean {
   return code >= 0xdc00 && code <= 0xdfff;
 }
 
+/** Throws if the document is damaged. */
+function readDocument(document: Uint8Array): unknown {
+  const bytes = Buffer.from(document.buffer, document.byteOffset, document.length);
+  const end = bytes.length - LENGTH_BYTES;
+  const json = bytes.subarray(end - bytes.readUInt32LE(end), end);
+  const lengthsEnd = json.indexOf('\n');
+  let at = 1;
+  // Sound: only `writeDocumentInSteps` writes it.
+  const texts = (JSON.parse(json.toString('latin1', 0, lengthsEnd)) as number[]).map((length) => {
+    const start = at;
+    at += length;
+    return bytes.subarray(start, at);
+  });
+  return JSON.parse(decodeUtf8(json.subarray(lengthsEnd)), (_name, member: unknown): unknown => {
+    if (!isDetached(member)) return member;
+    const text = texts[member.detached];
+    if (text === undefined) throw new Error('the stored content lacks a text');
+    return member.isBase64 === true ? text.toString('base64') : decodeUtf8(text);
+  });
+}
+
+function isDetached(member: unknown): member is Detached {
+  return typeof member === 'object' && member !== null && 'detached' in member;
+}
+
 /** Compresses a long content on a thread of libuv's pool; returns others unchanged. */
 export async function packLongContent(content: PackedContent | LongContent): Promise<PackedContent> {
-  if (!('bytes' in content)) return content;
-  const { bytes } = content;
-  const deflated = await deflateInPool(bytes, IN_POOL);
-  return deflated.length < bytes.length
-    ? { body: deflated, size: bytes.length }
-    : plainContent(bytes.toString());
+  if (!('document' in content)) return content;
+  const { document, isDeflated } = content;
+  const deflated = isDeflated ? await deflateInPool(document, IN_POOL) : document;
+  return { body: deflated.length < document.length ? deflated : document, size: document.length };
 }
 
 /** The content for a worker. It shares its memory with nothing. */
 export function toJobContent({ body, size, json, sharedId }: PackedContent): JobContent {
   const shared = sharedId === undefined ? {} : { sharedId };
   if (typeof body === 'string') return { encoding: 'text', text: body, size, ...shared };
-  return json === undefined
-    ? { bytes: new Uint8Array(body), encoding: 'deflate', size, ...shared }
-    : { encoding: 'text', text: json, size, ...shared };
+  if (json !== undefined) return { encoding: 'text', text: json, size, ...shared };
+  const encoding = body[0] === DOCUMENT ? 'document' : 'deflate';
+  return { bytes: new Uint8Array(body), encoding, size, ...shared };
 }
 
-/** Returns the JSON. Throws if the data is damaged, or if the JSON is longer than `size`. */
-export function unpackContent(content: EncodedContent<ArrayBufferLike> | JobContent): string {
-  if (content.encoding === 'text') return content.text;
+/** Returns the content. Throws if the data is damaged, or if decoding returns more than `size` bytes. */
+export function readContent(content: EncodedContent<ArrayBufferLike> | JobContent): unknown {
+  if (content.encoding === 'text') return JSON.parse(content.text);
   const { bytes, encoding, size } = content;
-  return decodeUtf8(encoding === 'json' ? bytes : inflate(bytes, Math.max(1, size)));
+  const plain = encoding === 'deflate' ? inflate(bytes, Math.max(1, size)) : bytes;
+  return plain[0] === DOCUMENT ? readDocument(plain) : JSON.parse(decodeUtf8(plain));
 }
 
 function inflate(bytes: Uint8Array, size: number): Buffer {

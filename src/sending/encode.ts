@@ -4,19 +4,17 @@ import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { MessageContent } from '../mail/content.ts';
 import type { SharedContent, SharedTexts, TemplatedContent } from '../mail/shared-content.ts';
 import {
-  contentWriter,
-  jsonPieces,
   type LongContent,
+  MAX_DEFLATED_INLINE,
   type PackedContent,
   packContent,
   packLongContent,
-  plainContentWriter,
+  plainContent,
+  writeDocumentInSteps,
 } from '../mail/stored-content.ts';
 
-/** Characters of all contents of a request as JSON, which are written in one unit of work. */
+/** Characters of the texts and files of all contents of a request, which are written in one unit of work. */
 export const MAX_STORED_CHARACTERS = 16 * 1024 * 1024;
-/** Characters of HTML and text that are encoded in one step, with everything else: their JSON rarely exceeds 128 K. */
-const SHORT_CHARACTERS = 112 * 1024;
 
 /** A content for storage. */
 export interface StorableContent extends PackedContent {
@@ -50,32 +48,37 @@ export async function encodeContents(
 function* encodeContentsInSteps(
   contents: readonly MessageContent[],
 ): Work<(PackedContent | LongContent)[] | Refusal> {
-  const createWriter = isWorthDeflating(contents) ? contentWriter : plainContentWriter;
+  const size = contents.reduce((sum, content) => sum + textLength(content) + fileLength(content), 0);
+  if (size > MAX_STORED_CHARACTERS) {
+    const message = `The message is too large: all its copies together can have at most ${MAX_STORED_CHARACTERS} characters`;
+    return refuse('PAYLOAD_TOO_LARGE', message);
+  }
+  const isDeflated = isWorthDeflating(contents);
   const packed: (PackedContent | LongContent)[] = [];
-  let size = 0;
   for (const content of contents) {
-    const writer = createWriter(textLength(content));
-    const isShort = textLength(content) <= SHORT_CHARACTERS;
-    for (const piece of isShort ? [JSON.stringify(content)] : jsonPieces(content)) {
-      size += piece.length;
-      if (size > MAX_STORED_CHARACTERS) {
-        const message = `The message is too large: all its copies together can have at most ${MAX_STORED_CHARACTERS} characters`;
-        return refuse('PAYLOAD_TOO_LARGE', message);
-      }
-      writer.write(piece);
-      yield;
-    }
-    packed.push(writer.end());
+    packed.push(
+      isLong(content)
+        ? { document: yield* writeDocumentInSteps(content), isDeflated }
+        : (isDeflated ? packContent : plainContent)(JSON.stringify(content)),
+    );
+    yield;
   }
   return packed;
 }
 
-/** Attachments are usually compressed already: deflating them takes long and saves little more than base64 costs. */
+function isLong(content: MessageContent): boolean {
+  return textLength(content) + fileLength(content) > MAX_DEFLATED_INLINE;
+}
+
+/** Attachments are usually compressed already: deflating them takes long and saves little. */
 function isWorthDeflating([content]: readonly MessageContent[]): boolean {
   if (content === undefined) return false;
-  const { attachments, alternatives = [] } = content;
-  const encoded = [...attachments, ...alternatives].reduce((sum, part) => sum + part.content.length, 0);
-  return encoded <= textLength(content);
+  return fileLength(content) <= textLength(content);
+}
+
+/** Characters of base64. */
+function fileLength({ attachments, alternatives = [] }: MessageContent): number {
+  return [...attachments, ...alternatives].reduce((sum, { content }) => sum + content.length, 0);
 }
 
 function textLength({ html, text }: MessageContent): number {
@@ -102,10 +105,8 @@ export async function packShared(
 /** Encodes in steps: the texts may be megabytes long. */
 function* encodeSharedInSteps(content: SharedTexts | SharedContent): Work<PackedContent | LongContent> {
   const texts = [content.html, content.text].flatMap((part) => part?.texts ?? []);
-  const writer = contentWriter(texts.reduce((sum, text) => sum + text.length, 0));
-  for (const piece of jsonPieces(content)) {
-    writer.write(piece);
-    yield;
-  }
-  return writer.end();
+  const length = texts.reduce((sum, text) => sum + text.length, 0);
+  return length > MAX_DEFLATED_INLINE
+    ? { document: yield* writeDocumentInSteps(content), isDeflated: true }
+    : packContent(JSON.stringify(content));
 }

@@ -1,6 +1,6 @@
 import type { MessageContent } from '../mail/content.ts';
-import { mergeContent } from '../mail/shared-content.ts';
-import { unpackContent } from '../mail/stored-content.ts';
+import { mergeContent, type SharedTexts } from '../mail/shared-content.ts';
+import { readContent } from '../mail/stored-content.ts';
 import type { DomainRow } from '../store/domains/domains.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import { readQuery } from '../store/readers/reads.ts';
@@ -42,14 +42,14 @@ export const sentContent = readQuery(
 function contentOf(tables: Tables, message: MessageRow): MessageContent | null {
   const row = tables.messages.content(message.content_id);
   if (row === null) return null;
-  const own: unknown = JSON.parse(unpackContent(row));
+  const own = readContent(row);
   // The casts are sound: accept.ts and campaigns/run.ts validated both contents before they were stored.
   if (row.shared_id === null) return own as MessageContent;
   const shared = tables.sharedContents.get(row.shared_id);
   if (shared === null) return null;
   const { message_id: messageId, created_at: date, recipient } = message;
   return mergeContent(
-    JSON.parse(unpackContent(shared)),
+    readContent(shared) as SharedTexts,
     own as Parameters<typeof mergeContent>[1],
     { messageId, date },
     recipient,

@@ -1,19 +1,19 @@
+import { randomBytes } from 'node:crypto';
 import { deflateRawSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { withoutPause } from '../../src/core/concurrency/slices.ts';
 import {
-  contentWriter,
   type EncodedContent,
-  jsonPieces,
-  type LongContent,
   type PackedContent,
   packContent,
   packLongContent,
-  plainContentWriter,
-  unpackContent,
+  readContent,
+  toJobContent,
+  writeDocumentInSteps,
 } from '../../src/mail/stored-content.ts';
 
-/** Half a surrogate pair, which JSON escapes, and characters that are escaped or of several bytes. */
+/** Half a surrogate pair, which has no UTF-8, and characters that are escaped or of several bytes. */
 const ODD = fc.constantFrom('\ud83d', '\udc0e', '🐎', '"', '\\', '\n', '\u0001', 'ü', '€');
 const json = (html: string) => JSON.stringify({ subject: 'Žluťoučký kůň 🐎', html });
 const rows = (count: number) => json('<tr><td style="padding:8px 0">Bücher 🐎</td></tr>\n'.repeat(count));
@@ -21,7 +21,7 @@ const rows = (count: number) => json('<tr><td style="padding:8px 0">Bücher 🐎
 function stored({ body, size }: PackedContent): EncodedContent {
   return {
     bytes: new Uint8Array(typeof body === 'string' ? Buffer.from(body) : body),
-    encoding: typeof body === 'string' ? 'json' : 'deflate',
+    encoding: typeof body === 'string' ? 'json' : body[0] === 0xff ? 'document' : 'deflate',
     size,
   };
 }
@@ -31,11 +31,11 @@ describe('a content', () => {
     ['short', json('<p>Hi</p>'), 'json'],
     ['ordinary', rows(100), 'deflate'],
     ['long', rows(5_000), 'json'],
-  ])('that is %s is stored in the smaller encoding, and decoded to the same JSON', (_, content, encoding) => {
+  ])('that is %s is stored in the smaller encoding, and decoded', (_, content, encoding) => {
     const packed = packContent(content);
     expect(stored(packed).encoding).toBe(encoding);
     expect(packed.size).toBe(Buffer.byteLength(content));
-    expect(unpackContent(stored(packed))).toBe(content);
+    expect(readContent(stored(packed))).toEqual(JSON.parse(content));
   });
 
   it('may follow a longer one, and have the maximum length for the calling thread', () => {
@@ -43,7 +43,9 @@ describe('a content', () => {
     expect(longest).toHaveLength(32 * 1024);
     const packed = [longest, rows(20), longest].map((content) => packContent(content));
     expect(packed.map((content) => stored(content).encoding)).toEqual(['deflate', 'deflate', 'deflate']);
-    expect(packed.map((content) => unpackContent(stored(content)))).toEqual([longest, rows(20), longest]);
+    expect(packed.map((content) => readContent(stored(content)))).toEqual(
+      [longest, rows(20), longest].map((content) => JSON.parse(content)),
+    );
   });
 
   it('that is repetitive takes a tenth of its length', () => {
@@ -51,38 +53,52 @@ describe('a content', () => {
     expect(packContent(content).body.length).toBeLessThan(content.length / 10);
   });
 
-  it('that is long is deflated by another thread', async () => {
-    const content = rows(5_000);
-    const packed = await packLongContent(written(content));
-    expect(packed.body.length).toBeLessThan(content.length / 10);
-    expect(unpackContent(stored(packed))).toBe(content);
+  it('that is long is a document that another thread deflates', async () => {
+    const content = JSON.parse(rows(5_000));
+    const packed = await packLongContent({ document: written(content), isDeflated: true });
+    expect(packed.body.length).toBeLessThan(JSON.stringify(content).length / 10);
+    expect(readContent(stored(packed))).toEqual(content);
+    expect(toJobContent(packed)).toEqual({ ...stored(packed), encoding: 'deflate' });
   });
 
-  it('that is written in pieces is the same, whatever its characters', async () => {
+  it.each([true, false])('with incompressible files is stored as a document (%s)', async (isDeflated) => {
+    const bytes = randomBytes(100_000);
+    const content = { html: '', attachments: [{ name: 'a.bin', content: bytes.toString('base64') }] };
+    const packed = await packLongContent({ document: written(content), isDeflated });
+    expect(stored(packed).encoding).toBe('document');
+    expect(packed.body.length).toBe(packed.size);
+    expect(packed.size).toBeLessThan(bytes.length + 200);
+    expect(readContent(stored(packed))).toEqual(content);
+    expect(toJobContent(packed)).toEqual(stored(packed));
+  });
+
+  it('is the same after it was a document, whatever its characters', () => {
     // Around the end of the first piece.
     const padding = fc.integer({ min: 65_500, max: 65_560 });
     const characters = fc.string({ unit: fc.oneof(fc.string({ unit: 'binary' }), ODD), maxLength: 40 });
-    await fc.assert(
-      fc.asyncProperty(padding, characters, fc.integer({ min: 1, max: 3 }), async (length, text, times) => {
-        const content = { text: `${'x'.repeat(length)}${text}`.repeat(times) };
-        for (const writer of [contentWriter(100), contentWriter(content.text.length), plainContentWriter()]) {
-          for (const piece of jsonPieces(content)) writer.write(piece);
-          const packed = await packLongContent(writer.end());
-          // Not `toBe`, whose report of a difference would take half a minute.
-          expect(unpackContent(stored(packed)) === JSON.stringify(content)).toBe(true);
-          expect(packed.size).toBe(Buffer.byteLength(JSON.stringify(content)));
-        }
+    fc.assert(
+      fc.property(padding, characters, fc.integer({ min: 1, max: 3 }), (length, text, times) => {
+        const long = `${'x'.repeat(length)}${text}`.repeat(times);
+        const content = { text: long, texts: [text, long] };
+        const { text: read, texts } = readDocument(content) as typeof content;
+        // Not `toBe`, whose report of a difference would take half a minute.
+        expect(read === long.toWellFormed()).toBe(true);
+        expect(texts[1] === long.toWellFormed()).toBe(true);
+        // A short text is part of the JSON, which escapes half a pair.
+        expect(texts[0]?.toWellFormed()).toBe(text.toWellFormed());
       }),
       { numRuns: 25 },
     );
   });
 
-  it('that is written in pieces is the same for any object', () => {
-    const values = fc.object({ withObjectString: true, withNullPrototype: false, maxDepth: 3 });
+  it('is the same after it was a document, for any object', () => {
+    const texts = fc.oneof(fc.string(), fc.string({ minLength: 60, maxLength: 70 }));
+    const values = fc.object({ values: [texts, fc.double(), fc.boolean(), fc.constant(null)], maxDepth: 3 });
     fc.assert(
       fc.property(values, (value) => {
-        const content = JSON.parse(JSON.stringify(value));
-        expect([...jsonPieces({ ...content, nothing: undefined })].join('')).toBe(JSON.stringify(content));
+        // A member `content` is base64.
+        const content = JSON.parse(JSON.stringify(value).replaceAll('"content":', '"contents":'));
+        expect(readDocument(content)).toEqual(content);
       }),
     );
   });
@@ -92,25 +108,11 @@ describe('a content', () => {
     ['a half', '\ud83d'],
     ['a half before a pair', '\ud83d🐎'],
     ['two halves before a pair', '\ud83d\ud83d🐎'],
-  ])('that is written in pieces is the same with %s of surrogates at the end of a piece', (_, text) => {
+  ])('is the same with %s of surrogates at the end of a piece', (_, text) => {
     for (let before = 65_530; before <= 65_540; before++) {
       const content = ['x'.repeat(before) + text];
-      expect([...jsonPieces(content)].join('') === JSON.stringify(content), String(before)).toBe(true);
+      expect(readDocument(content)).toEqual(content.map((one) => one.toWellFormed()));
     }
-  });
-
-  it.each([
-    [['{}']],
-    [['{"a":', '"b"', '}']],
-    [[rows(100)]],
-    [['"', 'ü'.repeat(200), '"']],
-    [['"', 'x'.repeat(33_000), '"']],
-  ])('of the pieces %j is packed as in one piece', async (pieces) => {
-    const writer = contentWriter(0);
-    for (const piece of pieces) writer.write(piece);
-    const packed = await packLongContent(writer.end());
-    expect(unpackContent(stored(packed))).toBe(pieces.join(''));
-    if (pieces.join('').length < 32_000) expect(packed).toEqual(packContent(pieces.join('')));
   });
 
   it('that was deflated is not deflated again', async () => {
@@ -122,18 +124,22 @@ describe('a content', () => {
 describe('decoding', () => {
   it('rejects bytes that decode to more than their size', () => {
     const bytes = new Uint8Array(deflateRawSync(Buffer.alloc(50 * 1024 * 1024)));
-    expect(() => unpackContent({ bytes, encoding: 'deflate', size: 1024 })).toThrow(/larger than 1024 bytes/);
+    expect(() => readContent({ bytes, encoding: 'deflate', size: 1024 })).toThrow(/larger than 1024 bytes/);
   });
 
   it('rejects damaged bytes', () => {
     const { bytes, size } = stored(packContent(rows(100)));
     const half = bytes.slice(0, bytes.length / 2);
-    expect(() => unpackContent({ bytes: half, encoding: 'deflate', size })).toThrow(/unexpected end of file/);
+    expect(() => readContent({ bytes: half, encoding: 'deflate', size })).toThrow(/unexpected end of file/);
+    const document = new Uint8Array(written(JSON.parse(rows(2_000))));
+    const cut = document.slice(0, document.length / 2);
+    expect(() => readContent({ bytes: cut, encoding: 'document', size: document.length })).toThrow();
   });
 });
 
-function written(content: string): PackedContent | LongContent {
-  const writer = contentWriter(content.length);
-  writer.write(content);
-  return writer.end();
+const written = (content: object): Buffer => withoutPause(writeDocumentInSteps(content));
+
+function readDocument(content: object): unknown {
+  const bytes = new Uint8Array(written(content));
+  return readContent({ bytes, encoding: 'document', size: bytes.length });
 }

@@ -11,7 +11,7 @@ import {
   type SharedTexts,
   type TemplatedContent,
 } from '../../src/mail/shared-content.ts';
-import { unpackContent } from '../../src/mail/stored-content.ts';
+import { readContent } from '../../src/mail/stored-content.ts';
 import type { Accepted } from '../../src/sending/accept.ts';
 import type { SendRequest } from '../../src/sending/request.ts';
 import type { MessageRow } from '../../src/store/messages/messages.ts';
@@ -170,8 +170,8 @@ function composed({ tables }: Setup, message: MessageRow, tracking: Tracking | u
   const shared = tables.sharedContents.get(row?.shared_id ?? 0);
   const content: MessageContent = { ...contentOf(tables, message), ...IDENTITY };
   if (row === null || shared === null) return bytesOf(withoutPause(composeInSteps(content, copy)));
-  const texts: SharedTexts = JSON.parse(unpackContent(shared));
-  const own: TemplatedContent = JSON.parse(unpackContent(row));
+  const texts = readContent(shared) as SharedTexts;
+  const own = readContent(row) as TemplatedContent;
   const merged = mergeContent(texts, own, IDENTITY, copy.recipient);
   const parts = partsOf(withoutPause(preparePartsInSteps(texts, tracking)), texts, own.values, copy);
   return bytesOf(withoutPause(composeInSteps({ ...merged, ...IDENTITY }, copy, parts)));

@@ -7,8 +7,8 @@ import { createIds } from '../../src/core/ids.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { createRecorder } from '../../src/events/record.ts';
 import type { MessageContent } from '../../src/mail/content.ts';
-import { mergeContent } from '../../src/mail/shared-content.ts';
-import { packContent, unpackContent } from '../../src/mail/stored-content.ts';
+import { mergeContent, type SharedTexts, type TemplatedContent } from '../../src/mail/shared-content.ts';
+import { packContent, readContent } from '../../src/mail/stored-content.ts';
 import { DATABASE_FILE, type Database, openDatabase } from '../../src/store/database/database.ts';
 import { createWriter } from '../../src/store/database/writer.ts';
 import type { MessageRow, NewMessage } from '../../src/store/messages/messages.ts';
@@ -114,12 +114,12 @@ export function contentOf(
 ): MessageContent {
   const content = message === undefined ? null : tables.messages.content(message.content_id);
   if (message === undefined || content === null) throw new Error('the message has no content');
-  if (content.shared_id === null) return JSON.parse(unpackContent(content));
+  if (content.shared_id === null) return readContent(content) as MessageContent;
   const shared = tables.sharedContents.get(content.shared_id);
   if (shared === null) throw new Error(`there is no shared content ${content.shared_id}`);
   return mergeContent(
-    JSON.parse(unpackContent({ ...shared, bytes: new Uint8Array(shared.bytes) })),
-    JSON.parse(unpackContent(content)),
+    readContent({ ...shared, bytes: new Uint8Array(shared.bytes) }) as SharedTexts,
+    readContent(content) as TemplatedContent,
     { messageId: message.message_id, date: message.created_at },
     message.recipient,
   );

@@ -1,7 +1,14 @@
 import { createHash } from 'node:crypto';
+import { inSlices } from '../../core/concurrency/slices.ts';
 import { receivedAfterErasure, withoutPersonalFields } from '../../events/erased.ts';
 import type { Recorder } from '../../events/record.ts';
-import { packContent, packLongContent, plainContent, unpackContent } from '../../mail/stored-content.ts';
+import type { MessageContent } from '../../mail/content.ts';
+import {
+  packContent,
+  packLongContent,
+  readContent,
+  writeDocumentInSteps,
+} from '../../mail/stored-content.ts';
 import type { ErasableMail, ErasableResponse, ErasureRow } from '../../store/contacts/contacts-erasure.ts';
 import { DECLARED_ERASURE_STEPS } from '../../store/data-policies.ts';
 import type { ErasureStep } from '../../store/data-policy.ts';
@@ -330,7 +337,7 @@ function rewriteContent(
   const stored = messages.content(contentId);
   if (stored === null) return true;
   if (stored.size <= MAX_INLINE_BYTES) {
-    erasures.setContent(contentId, packContent(withoutRecipient(unpackContent(stored), scrubber)));
+    erasures.setContent(contentId, packContent(JSON.stringify(withoutPerson(stored, scrubber))));
     return true;
   }
   if (rewritten?.contentId !== contentId || rewritten.digest !== digestOf(stored)) return false;
@@ -348,8 +355,9 @@ async function rewriteAhead(
   try {
     const found = await reader.query(row.account_id, contentWithoutPerson, contentId, row.person);
     if (found === null) return true;
-    const { json, digest, isDeflated } = found;
-    const content = isDeflated ? await packLongContent({ bytes: Buffer.from(json) }) : plainContent(json);
+    const { content: rest, digest, isDeflated } = found;
+    const document = await inSlices(writeDocumentInSteps(rest), row.account_id);
+    const content = await packLongContent({ document, isDeflated });
     progress.rewritten = { contentId, digest, content };
     return true;
   } catch (error) {
@@ -365,13 +373,18 @@ export const contentWithoutPerson = readQuery(
     tables: Tables,
     contentId: number,
     person: string,
-  ): { json: string; digest: string; isDeflated: boolean } | null => {
+  ): { content: MessageContent; digest: string; isDeflated: boolean } | null => {
     const stored = tables.messages.content(contentId);
     if (stored === null) return null;
-    const json = withoutRecipient(unpackContent(stored), createScrubber(JSON.parse(person) as Person));
-    return { json, digest: digestOf(stored), isDeflated: stored.encoding === 'deflate' };
+    const content = withoutPerson(stored, createScrubber(JSON.parse(person) as Person));
+    return { content, digest: digestOf(stored), isDeflated: stored.encoding === 'deflate' };
   },
 );
+
+function withoutPerson(stored: ContentRow, scrubber: Scrubber): MessageContent {
+  // Sound: only `sending` writes contents of several recipients, in this form.
+  return withoutRecipient(readContent(stored) as MessageContent, scrubber);
+}
 
 /** SHA-256 of the stored bytes, by which a change is noticed. */
 function digestOf({ bytes }: ContentRow): string {

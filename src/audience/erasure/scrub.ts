@@ -65,13 +65,12 @@ function longerFirst(one: string, two: string): number {
  * Removes the person from a content that is still to be sent to others: from To, Cc and all texts. Attachments are not
  * changed.
  */
-export function withoutRecipient(json: string, scrubber: Scrubber): string {
-  // Sound: only `sending` writes contents, in this form.
-  const { from, attachments, to, cc, ...texts } = JSON.parse(json) as MessageContent;
+export function withoutRecipient(content: MessageContent, scrubber: Scrubber): MessageContent {
+  const { from, attachments, to, cc, ...texts } = content;
   const others = (mailboxes: MessageContent['to']) =>
     mailboxes
       .filter(({ address }) => !scrubber.matches(address))
       .map(({ name, address }) => ({ name: scrubber.text(name), address }));
-  const clean: object = JSON.parse(scrubber.json(JSON.stringify(texts)));
-  return JSON.stringify({ from, to: others(to), cc: others(cc), ...clean, attachments });
+  const clean: typeof texts = JSON.parse(scrubber.json(JSON.stringify(texts)));
+  return { from, to: others(to), cc: others(cc), ...clean, attachments };
 }

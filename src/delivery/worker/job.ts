@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { createFairLimit } from '../../core/concurrency/gate.ts';
 import { inSlices, type Work } from '../../core/concurrency/slices.ts';
 import { errorText } from '../../core/errors.ts';
 import { domainOf, needsSmtpUtf8 } from '../../mail/address.ts';
@@ -16,7 +17,7 @@ import {
   type SharedTexts,
   type TemplatedContent,
 } from '../../mail/shared-content.ts';
-import { type JobContent, unpackContent } from '../../mail/stored-content.ts';
+import { type JobContent, readContent } from '../../mail/stored-content.ts';
 import { attempt, LocalRefusal } from './attempt.ts';
 import type { Client } from './client.ts';
 import type { AttemptReport, DeliveryJob, SharedReference } from './protocol.ts';
@@ -36,7 +37,10 @@ export async function runJob(
   const order = content.size <= MAX_FINISHED_BYTES ? 'finish' : 'alternate';
   const prepare = async () => {
     try {
-      return await inSlices(preparing(job, client.clock.now, sharedContents), sender, order);
+      const work = () => inSlices(preparing(job, client.clock.now, sharedContents), sender, order);
+      return await (content.size <= MAX_FINISHED_BYTES
+        ? work()
+        : largeContents.run(sender, work, content.size));
     } finally {
       // A session may take minutes and needs only the composed bytes: releases the content.
       job.content = NO_CONTENT;
@@ -51,6 +55,7 @@ export async function runJob(
  * too long.
  */
 const MAX_FINISHED_BYTES = 256 * 1024;
+const largeContents = createFairLimit({ concurrency: 4 * 1024 * 1024, perKey: 1, order: 'turns' });
 
 /**
  * Decodes, composes and signs the message, once for all hosts. Sliced by the sender's domain: a large message of one domain
@@ -81,7 +86,7 @@ function* decodingAndComposing(
   { content, shared, copy }: DeliveryJob,
   of: SharedContents,
 ): Work<ComposedMessage> {
-  const stored: unknown = JSON.parse(unpackContent(content));
+  const stored = readContent(content);
   // Sound: the send path validated the content before it was stored, and the fields are checked here.
   if (shared === undefined)
     return yield* composeInSteps(checkFields(stored, MESSAGE_FIELDS) as MessageContent, copy);
@@ -159,7 +164,7 @@ const MAX_CACHED_BYTES = 16 * 1024 * 1024;
 
 /**
  * For one worker: caches up to 16 MiB of contents, by the size of their JSON; the least recently used is removed first.
- * Throws when a content cannot be unpacked or is not JSON.
+ * Throws when a content cannot be read.
  */
 export function createSharedContents(): SharedContents {
   const cache = new LRUCache<number, CachedShared & { size: number }>({
@@ -171,7 +176,7 @@ export function createSharedContents(): SharedContents {
     const cached = cache.get(id);
     if (cached !== undefined) return cached;
     // Sound: only sending/encode.ts writes it, after validation.
-    const content = JSON.parse(unpackContent(reference)) as SharedTexts;
+    const content = readContent(reference) as SharedTexts;
     const entry = { content, parts: null, mayPrepare: size <= MAX_CACHED_BYTES, size };
     cache.set(id, entry);
     return entry;

@@ -56,7 +56,7 @@ export function toListed(message: MessageRow, stored: StoredListed): ListedMessa
 /** A content to be stored: JSON as a string, or bytes that mail/stored-content.ts has encoded. */
 export interface NewContent {
   body: string | Uint8Array;
-  /** Bytes of the JSON in UTF-8; with `sharedId`, of both parts together. */
+  /** Bytes when decoded; with `sharedId`, of both parts together. */
   size: number;
   /** The row of `shared_contents` with the part that copies have in common; undefined: the content is complete. */
   sharedId?: number;
@@ -65,11 +65,15 @@ export interface NewContent {
 /** A content in a separate ArrayBuffer, which can be transferred to another thread. */
 export interface ContentRow {
   bytes: Uint8Array<ArrayBuffer>;
-  encoding: 'json' | 'deflate';
-  /** Bytes of the JSON in UTF-8; with `shared_id`, of both parts together. */
+  encoding: 'json' | 'deflate' | 'document';
+  /** Bytes when decoded; with `shared_id`, of both parts together. */
   size: number;
   shared_id: number | null;
 }
+
+/** See mail/stored-content.ts: a document begins with a byte that deflated bytes do not begin with. */
+const ENCODING =
+  "CASE WHEN typeof(body) = 'text' THEN 'json' WHEN substr(body, 1, 1) = x'ff' THEN 'document' ELSE 'deflate' END";
 
 export const CONTENT_POLICY = {
   table: 'contents',
@@ -123,7 +127,7 @@ export function messageTable(db: Database) {
     'INSERT INTO contents (body, size, shared_id, created_at, account) VALUES (?, ?, ?, ?, ?)',
   );
   const content = db.prepare<[number], Omit<ContentRow, 'bytes'> & { bytes: Buffer }>(`
-    SELECT CAST(body AS BLOB) AS bytes, iif(typeof(body) = 'blob', 'deflate', 'json') AS encoding, size, shared_id
+    SELECT CAST(body AS BLOB) AS bytes, ${ENCODING} AS encoding, size, shared_id
     FROM contents WHERE content_id = ?`);
   const insert = sql.insert<[NewStoredMessage]>(`
     INSERT INTO messages (message_key, account, content_id, use_case_code, domain, job_key, campaign, subscription_group,
@@ -326,7 +330,7 @@ export function sharedContentTable(db: Database) {
       return Number(lastInsertRowid);
     },
     get: sql.get<[sharedId: number], Omit<ContentRow, 'bytes' | 'shared_id'> & { bytes: Buffer }>(`
-      SELECT CAST(body AS BLOB) AS bytes, iif(typeof(body) = 'blob', 'deflate', 'json') AS encoding, size
+      SELECT CAST(body AS BLOB) AS bytes, ${ENCODING} AS encoding, size
       FROM shared_contents WHERE shared_id = ?`),
     /** Deletes rows that no content refers to; returns how many, at most `limit`. */
     purge: sql.changes<[createdBefore: number, limit: number]>(`

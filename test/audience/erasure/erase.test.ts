@@ -4,11 +4,17 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createErasure } from '../../../src/audience/erasure/erase.ts';
 import { createErasers } from '../../../src/audience/erasure/erasers.ts';
 import { DAY } from '../../../src/core/clock.ts';
+import { withoutPause } from '../../../src/core/concurrency/slices.ts';
 import { createLog } from '../../../src/core/log.ts';
 import { presentEvent } from '../../../src/events/feed.ts';
 import { presentMessage } from '../../../src/events/message-view.ts';
 import { emailIdentifier } from '../../../src/mail/identifier.ts';
-import { packContent, packLongContent, unpackContent } from '../../../src/mail/stored-content.ts';
+import {
+  packContent,
+  packLongContent,
+  readContent,
+  writeDocumentInSteps,
+} from '../../../src/mail/stored-content.ts';
 import { ReadRejected } from '../../../src/store/database/failure.ts';
 import { createLocalReader, type Reader } from '../../../src/store/readers/reads.ts';
 import { storeMail } from '../../inbound/setup.ts';
@@ -71,7 +77,7 @@ async function startWithAda() {
         .prepare<[], number>('SELECT content_id FROM contents')
         .pluck()
         .all()
-        .map((id) => unpackContent(tables.messages.content(id) ?? raise()).toLowerCase());
+        .map((id) => JSON.stringify(readContent(tables.messages.content(id) ?? raise())).toLowerCase());
       const all = readdirSync(dir)
         .filter((name) => name.startsWith('postrider.db'))
         .map(store)
@@ -677,7 +683,8 @@ describe('an erasure', () => {
         headers: [],
         attachments: [],
       });
-      const packed = (text: string) => packLongContent({ bytes: Buffer.from(JSON.stringify(content(text))) });
+      const packed = (text: string) =>
+        packLongContent({ document: withoutPause(writeDocumentInSteps(content(text))), isDeflated: true });
       const before = await packed(`Dear ${ADA}`);
       const [, bobs] = await writer.run((tx) => {
         const content_id = tx.messages.insertContent(before, clock.now());
