@@ -60,8 +60,8 @@ const LEVEL = 3;
 const INLINE = { level: LEVEL, windowBits: 13, memLevel: 7 };
 /** Bytes of UTF-8 for a UTF-16 code unit, at most. */
 const MAX_UTF8_BYTES = 3;
-/** Maximum number of bytes that decoding allocates at a time. */
-const MAX_CHUNK = 1024 * 1024;
+/** Maximum number of bytes that decoding allocates at a time: longer contents are joined. */
+const MAX_CHUNK = 4 * 1024 * 1024;
 
 /**
  * The input of deflate on the calling thread: allocating a buffer for each content would cost half as much as deflating

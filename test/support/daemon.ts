@@ -149,7 +149,12 @@ export async function startDaemon(
 }
 
 /** As in .packaging/postrider.sh. */
-const NODE_OPTIONS = ['--enable-source-maps', '--max-semi-space-size=8'];
+const NODE_OPTIONS = [
+  '--enable-source-maps',
+  '--max-semi-space-size=8',
+  '--initial-old-space-size=32',
+  '--heap-growing-percent=100',
+];
 
 function startServe(env: NodeJS.ProcessEnv, cwd: string): Child {
   return startChild(process.execPath, [...NODE_OPTIONS, PROGRAM, 'serve'], { env, cwd });

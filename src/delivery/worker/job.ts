@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { createFairLimit } from '../../core/concurrency/gate.ts';
-import { inSlices, type Work } from '../../core/concurrency/slices.ts';
+import { inSlices, type Order, type Work } from '../../core/concurrency/slices.ts';
 import { errorText } from '../../core/errors.ts';
 import { domainOf, needsSmtpUtf8 } from '../../mail/address.ts';
 import { type ComposedMessage, composeInSteps, headerBytes } from '../../mail/compose.ts';
@@ -34,33 +34,38 @@ export async function runJob(
 ): Promise<AttemptReport | null> {
   const { envelope, content, signers } = job;
   const sender = signers[0]?.domain ?? domainOf(envelope.from);
-  const order = content.size <= MAX_FINISHED_BYTES ? 'finish' : 'alternate';
-  const prepare = async () => {
+  const compose = async (order: Order) => {
     try {
-      const work = () => inSlices(preparing(job, client.clock.now, sharedContents), sender, order);
-      return await (content.size <= MAX_FINISHED_BYTES
-        ? work()
-        : largeContents.run(sender, work, content.size));
+      return await inSlices(preparing(job, client.clock.now, sharedContents), sender, order);
     } finally {
       // A session may take minutes and needs only the composed bytes: releases the content.
       job.content = NO_CONTENT;
       delete job.shared;
     }
   };
+  const { size } = content;
+  const prepare = () =>
+    size <= MAX_FINISHED_BYTES
+      ? compose('finish')
+      : largeContents.run(sender, () => compose('alternate'), size);
   return attempt(job, prepare, client);
 }
 
-/**
- * Bytes of the JSON of a content up to which its message is finished first. For a longer one, others of its domain would wait
- * too long.
- */
+/** Bytes of a content up to which its message is finished first. For a longer one, others of its domain would wait too long. */
 const MAX_FINISHED_BYTES = 256 * 1024;
-const largeContents = createFairLimit({ concurrency: 4 * 1024 * 1024, perKey: 1, order: 'turns' });
+/** Bytes of larger contents that are decoded at a time. */
+const MAX_LARGE_BYTES = 4 * 1024 * 1024;
+
+/**
+ * Larger contents of this worker: of each sender one at a time, or those of a burst would all be decoded before the first of
+ * them is composed.
+ */
+const largeContents = createFairLimit({ concurrency: MAX_LARGE_BYTES, perKey: 1, order: 'turns' });
 
 /**
  * Decodes, composes and signs the message, once for all hosts. Sliced by the sender's domain: a large message of one domain
- * delays those of others by one step at a time. Of one domain, a message that is not large is finished before the next one
- * is decoded, because decoded contents that wait would fill the heap.
+ * delays those of others by one step at a time. Of one domain, a message is finished before the next one of about its size is
+ * decoded, because decoded contents that wait would fill the heap.
  */
 function* preparing(job: DeliveryJob, now: () => number, of: SharedContents): Work<OutgoingMessage> {
   let composed: ComposedMessage;

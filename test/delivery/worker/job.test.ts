@@ -55,6 +55,36 @@ describe('a job', () => {
     expect(to.messages[0]?.raw).toContain('\r\nSubject: Small\r\n');
   });
 
+  it('is decoded after the large message of its domain before it is composed', async () => {
+    const to = await sink();
+    const by = client();
+    const html = '<p><a href=x>text</a>'.repeat(50_000);
+    const large = (slot: string, domain: string, onDecoding: () => void = () => {}) => {
+      const { bytes, ...encoded } = content({ html, text: null });
+      const envelope = { from: `return@${domain}`, to: 'ann@example.test' };
+      return job(to, {
+        slot,
+        envelope,
+        content: {
+          ...encoded,
+          get bytes() {
+            onDecoding();
+            return bytes;
+          },
+        },
+      });
+    };
+    const first = large('a', 'example.org');
+    const { content: whole } = first;
+    /** For each other message whether the first one is still being composed when it is decoded. */
+    const during = new Map<string, boolean>();
+    const note = (slot: string) => () => void during.set(slot, first.content === whole);
+    const jobs = [first, large('b', 'example.org', note('b')), large('c', 'example.net', note('c'))];
+    await Promise.all(jobs.map((each) => runJob(each, by, createSharedContents())));
+    expect(Object.fromEntries(during)).toEqual({ b: false, c: true });
+    expect(to.messages).toHaveLength(3);
+  });
+
   it('requests SMTPUTF8 when a header needs it and the envelope does not', async () => {
     const to = await sink({ keywords: [] });
     const cc = [{ name: '', address: 'jörg@example.test' }];
