@@ -3,8 +3,8 @@ import { getPriority, setPriority } from 'node:os';
 /** Of threads that copy and check the database: everything else runs first. */
 export const LOWEST_PRIORITY = 10;
 /**
- * Of threads that read what strangers and accounts send, for as long as it takes: the thread of the event loop, for which
- * all accounts wait, gets three times as much of a processor that both want.
+ * Of threads that work as long as an account or a stranger gives them work (parsing, composing): the thread of the event loop,
+ * for which all accounts wait, gets three times as much of a processor that both want.
  */
 export const LOW_PRIORITY = 5;
 

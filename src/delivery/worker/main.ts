@@ -1,6 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../../core/clock.ts';
+import { LOW_PRIORITY, lowerPriority } from '../../core/thread-priority.ts';
 import { createSmtpClient } from './client.ts';
 import { createSharedContents, runJob } from './job.ts';
 import { type FromWorker, jobClassOf, type ToWorker, type WorkerSetup } from './protocol.ts';
@@ -12,6 +13,8 @@ import { createRunner } from './runner.ts';
  */
 const port = parentPort;
 if (port === null) throw new Error('this is a worker thread of Postrider, not a program');
+
+lowerPriority(LOW_PRIORITY);
 
 // The type of what worker-pool.ts passes.
 const setup = workerData as WorkerSetup;
