@@ -37,6 +37,8 @@ const PROGRESS_INTERVAL_MS = MINUTE;
  * that grows again.
  */
 const FREE_RESERVE = 0.1;
+/** After this time a first file is too old for a difference: what changes would be noted without end. */
+const MAX_MOVE_MS = 14 * DAY;
 /** A file with fewer free pages is not truncated: 16 MiB. */
 const MIN_FREE_PAGES = 4096;
 
@@ -146,6 +148,8 @@ export function createRetention(
           return walkStep(rule.kind, webhookDeliveries.start, (tx, place, rows) =>
             tx.retention.webhookDeliveries.purge(place, { end: eventsEnd, rows }),
           );
+        case 'changes of moves':
+          return deletionStep(rule.kind, (tx, rows) => tx.accountMoves.purge(now - MAX_MOVE_MS, rows));
         case 'aged':
           return walkStep(
             rule.kind,

@@ -35,7 +35,9 @@ export type RetentionRule =
   | { kind: 'bodies'; rows: 'contents'; period: 'bodies' }
   | { kind: 'sharedBodies'; rows: 'shared contents'; period: 'bodies' }
   /** Deliveries of events that were deleted. */
-  | { kind: 'webhookDeliveries'; rows: 'deliveries'; period: 'events' };
+  | { kind: 'webhookDeliveries'; rows: 'deliveries'; period: 'events' }
+  /** What was noted for moves of accounts that have ended, or that began long ago. */
+  | { kind: 'accountChanges'; rows: 'changes of moves' };
 
 /** Rows whose numbers rise with time, without an index on the time (maintenance/aged-rows). */
 export interface AgedRule {

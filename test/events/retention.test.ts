@@ -9,7 +9,7 @@ import { createWriter } from '../../src/store/database/writer.ts';
 import type { MessageRow } from '../../src/store/messages/messages.ts';
 import { createTables } from '../../src/store/tables.ts';
 import { exampleEvent } from '../support/events.ts';
-import { enqueue, startStore } from '../support/store.ts';
+import { enqueue, insertAccount, startStore } from '../support/store.ts';
 
 const BODY_DAYS = 7;
 const EVENT_DAYS = 90;
@@ -258,6 +258,35 @@ describe('a revoked API key', () => {
         .pluck()
         .all(),
     ).toEqual(['key_1', 'key_2']);
+  });
+});
+
+describe('what was noted for moves of accounts', () => {
+  it('is deleted when its move has ended, or began two weeks ago and ends', async () => {
+    const { tables, clock, db, retention } = start();
+    const begin = (account_id: string) =>
+      tables.accountMoves.begin({
+        account_id,
+        move_id: account_id,
+        started_at: clock.now(),
+        last_message: 1,
+        last_content: 1,
+      });
+    const note = db.prepare("INSERT INTO account_changes VALUES (?, 'recipient', ?)");
+    const noted = () =>
+      db.prepare('SELECT DISTINCT account_id FROM account_changes ORDER BY account_id').pluck().all();
+    for (const id of ['acct_a', 'acct_b', 'acct_c', 'acct_d']) {
+      insertAccount(tables, id, 0);
+      for (let n = 0; n < 40; n++) note.run(id, `${id} ${n}`);
+    }
+    begin('acct_b');
+    clock.advance(1);
+    begin('acct_d');
+    clock.advance(14 * DAY);
+    expect(await retention.run()).toMatchObject({ accountChanges: 120 });
+    expect(tables.accountMoves.get('acct_b')).toBeNull();
+    expect(noted()).toEqual(['acct_d']);
+    expect(tables.accountMoves.get('acct_d')).not.toBeNull();
   });
 });
 

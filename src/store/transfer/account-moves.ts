@@ -25,7 +25,7 @@ export const ACCOUNT_CHANGE_POLICY = {
   table: 'account_changes',
   personal: ['key'],
   erasure: { stays: 'the other installation removes the person by it' },
-  retention: { until: 'the move has ended' },
+  retention: { kind: 'accountChanges', rows: 'changes of moves' },
 } as const satisfies DataPolicy;
 
 /**
@@ -34,9 +34,21 @@ export const ACCOUNT_CHANGE_POLICY = {
  */
 export function accountMoveTable(db: Database) {
   const sql = statements(db);
+  const removeChanges = sql.changes<[accountId: string, limit: number]>(`
+    DELETE FROM account_changes WHERE (account_id, kind, key) IN (
+      SELECT account_id, kind, key FROM account_changes WHERE account_id = ? LIMIT +?)`);
+  const endBefore = sql.run<[startedBefore: number]>('DELETE FROM account_moves WHERE started_at < ?');
+  const nextWithChanges = db
+    .prepare<[after: string], string>(
+      'SELECT account_id FROM account_changes WHERE account_id > ? ORDER BY account_id LIMIT 1',
+    )
+    .pluck();
+  const get = sql.get<[accountId: string], AccountMoveRow>(
+    'SELECT * FROM account_moves WHERE account_id = ?',
+  );
   return {
     /** Null: the account does not move. */
-    get: sql.get<[accountId: string], AccountMoveRow>('SELECT * FROM account_moves WHERE account_id = ?'),
+    get,
     /** Begins a move, in place of an earlier one. */
     begin: sql.run<[row: AccountMoveRow]>(`
       INSERT INTO ${sql.row('account_moves')}
@@ -48,8 +60,18 @@ export function accountMoveTable(db: Database) {
       WHERE account_id = @account_id AND move_id = @move_id`),
     end: sql.run<[accountId: string]>('DELETE FROM account_moves WHERE account_id = ?'),
     /** Returns how many changes were removed, at most `limit`. */
-    removeChanges: sql.changes<[accountId: string, limit: number]>(`
-      DELETE FROM account_changes WHERE (account_id, kind, key) IN (
-        SELECT account_id, kind, key FROM account_changes WHERE account_id = ? LIMIT +?)`),
+    removeChanges,
+    /** Ends moves that began earlier, and removes changes of those that have ended; returns how many, at most `limit`. */
+    purge: (startedBefore: number, limit: number): number => {
+      endBefore(startedBefore);
+      let removed = 0;
+      for (
+        let id = nextWithChanges.get('');
+        id !== undefined && removed < limit;
+        id = nextWithChanges.get(id)
+      )
+        if (get(id) === null) removed += removeChanges(id, limit - removed);
+      return removed;
+    },
   };
 }
