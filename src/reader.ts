@@ -7,6 +7,7 @@ import { archivedMail, archivedPage, archivedSubjects } from './campaigns/archiv
 import { campaignAnalytics } from './campaigns/campaigns.ts';
 import { customFieldsPortion } from './campaigns/fields.ts';
 import { campaignFigures, groupAudience, selectedAudience } from './campaigns/figures.ts';
+import { LOW_PRIORITY, lowerPriority } from './core/thread-priority.ts';
 import { readDestination } from './delivery/explain.ts';
 import { accountAttention } from './doctor/attention.ts';
 import { doctorState } from './doctor/state.ts';
@@ -21,6 +22,8 @@ import { sentContent } from './sending/sent-content.ts';
 import { serveReads } from './store/readers/thread.ts';
 import { partialUses } from './templates/partials.ts';
 import { webhookHealth } from './webhooks/health.ts';
+
+lowerPriority(LOW_PRIORITY);
 
 /** The program of the threads that read the database, with every query that they run. */
 serveReads([
