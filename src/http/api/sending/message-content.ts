@@ -4,6 +4,7 @@ import { isRefusal, type Refusal, refuse } from '../../../core/refusal.ts';
 import type { DescribeCopy } from '../../../delivery/prepare.ts';
 import { composeInSteps, messageBytes, readableParts } from '../../../mail/compose.ts';
 import type { CopyDetails, MessageContent } from '../../../mail/content.ts';
+import { deriveTextInSteps } from '../../../mail/html/text-part.ts';
 import { sentContent } from '../../../sending/sent-content.ts';
 import type { Context } from '../../../store/context.ts';
 import { type Route, routesOf } from '../../route.ts';
@@ -88,8 +89,7 @@ export function messageContentRoutes(
         const found = await find(caller.accountId, id);
         if (isRefusal(found)) return found;
         const { content, copy } = found;
-        const composed = await inSlices(composeInSteps(content, copy), caller.accountId);
-        const parts = await inSlices(readableParts(content, copy), caller.accountId);
+        const { composed, parts } = await inSlices(asSent(content, copy), caller.accountId);
         return {
           headers: composed.header.map(unfold),
           ...parts,
@@ -126,6 +126,13 @@ export function messageContentRoutes(
       },
     }),
   ];
+}
+
+/** The message and what a reader sees of it. The text is derived once for both. */
+function* asSent(content: MessageContent, copy: CopyDetails) {
+  const text = content.text ?? (yield* deriveTextInSteps(content.html));
+  const composed = yield* composeInSteps(content, copy, { text, html: null });
+  return { composed, parts: yield* readableParts({ ...content, text }, copy) };
 }
 
 /** RFC 5322 §2.2.3. */
