@@ -143,9 +143,9 @@ function byteWriter(characters: number) {
     bytes = larger;
   };
   const write = (text: string, encoding: 'utf8' | 'base64') => {
+    const bytesOf = encoding === 'base64' ? 1 : MAX_UTF8_BYTES;
     // Of ASCII, the number of bytes is that of the characters: counting them takes longer than writing them.
-    const free = bytes.length - length;
-    if (encoding === 'utf8' && free < MAX_UTF8_BYTES * text.length) reserve(Buffer.byteLength(text));
+    if (bytes.length - length < bytesOf * text.length) reserve(Buffer.byteLength(text, encoding));
     length += bytes.write(text, length, encoding);
   };
   return {
@@ -216,7 +216,7 @@ export function toJobContent({ body, size, json, sharedId }: PackedContent): Job
   return { bytes: new Uint8Array(body), encoding, size, ...shared };
 }
 
-/** Returns the content. Throws if the data is damaged, or if decoding returns more than `size` bytes. */
+/** Returns the content. Throws if the data is damaged, or if inflating returns more than `size` bytes. */
 export function readContent(content: EncodedContent<ArrayBufferLike> | JobContent): unknown {
   if (content.encoding === 'text') return JSON.parse(content.text);
   const { bytes, encoding, size } = content;

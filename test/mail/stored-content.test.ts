@@ -91,6 +91,23 @@ describe('a content', () => {
     );
   });
 
+  it('has whole files after texts of any characters', () => {
+    const texts = fc.tuple(fc.constantFrom('x', 'я', '字', '🐎'), fc.nat(100_000));
+    const lengths = fc.array(fc.nat(100_000), { minLength: 1, maxLength: 3 });
+    fc.assert(
+      fc.property(texts, lengths, ([character, count], files) => {
+        const html = character.repeat(count / character.length);
+        const attachments = files.map((length) => ({ content: randomBytes(length).toString('base64') }));
+        const read = readDocument({ html, attachments }) as { html: string; attachments: typeof attachments };
+        expect(read.html === html).toBe(true);
+        expect(read.attachments.map(({ content }, n) => content === attachments[n]?.content)).toEqual(
+          files.map(() => true),
+        );
+      }),
+      { numRuns: 200 },
+    );
+  });
+
   it('is the same after it was a document, for any object', () => {
     const texts = fc.oneof(fc.string(), fc.string({ minLength: 60, maxLength: 70 }));
     const values = fc.object({ values: [texts, fc.double(), fc.boolean(), fc.constant(null)], maxDepth: 3 });

@@ -319,7 +319,7 @@ function clearMessage(
   erasures.setAt(row.seq, seq);
 }
 
-/** Bytes of JSON that are rewritten in a unit of work. */
+/** Bytes of a content that is rewritten in a unit of work. */
 const MAX_INLINE_BYTES = 32 * 1024;
 
 /**

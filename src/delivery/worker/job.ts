@@ -162,13 +162,13 @@ export interface CachedShared {
 }
 
 /**
- * Maximum JSON of shared contents in the cache, bytes. Their prepared parts take up to four times as much. Longer content is
+ * Maximum bytes of decoded shared contents in the cache. Their prepared parts take up to four times as much. Longer content is
  * decoded for each copy.
  */
 const MAX_CACHED_BYTES = 16 * 1024 * 1024;
 
 /**
- * For one worker: caches up to 16 MiB of contents, by the size of their JSON; the least recently used is removed first.
+ * For one worker: caches up to 16 MiB of contents, by their size when decoded; the least recently used is removed first.
  * Throws when a content cannot be read.
  */
 export function createSharedContents(): SharedContents {
