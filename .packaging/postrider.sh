@@ -23,8 +23,9 @@ config=$(readlink -f -- "$config")
 case $config in
   /etc/postrider-*/postrider.toml) user=${config#/etc/} && user=${user%%/*} ;;
 esac
-# Semi-spaces of 8 instead of 16 MB, and heaps that at most double until the next collection: less memory under load. Heaps
-# below 32 MB are not collected: those of the threads are small, and messages of a megabyte would fill them every 50 ms.
+# Semi-spaces of 8 instead of 16 MB: less memory under load. Heaps below 32 MB are not collected: those of the threads are small,
+# and messages of a megabyte would fill them every 50 ms. During the start a larger one at most doubles before it is collected;
+# `serve` limits it further afterwards.
 set -- --max-semi-space-size=8 --initial-old-space-size=32 --heap-growing-percent=100 "$library/dist/main.js" "$@"
 set -- "$library/bin/node" --enable-source-maps "$@"
 if [ "$(id -u)" = 0 ] && id -u "$user" >/dev/null 2>&1; then

@@ -32,7 +32,8 @@ const MAX_STOP_MS = 90 * SECOND;
 /**
  * V8 lets a heap grow to several times its live objects before it collects the old generation, and keeps the memory: under
  * load that would be 80 MiB more, for the same CPU time. This limits it to 1.5 times, in all threads. It is set after
- * the start, whose heap only grows: collecting it would be a seventh of the CPU time of the start.
+ * the start, whose heap mostly grows: collecting it as often would be a seventh of the CPU time of the start. Until then the
+ * package sets 100 (.packaging/postrider.sh).
  */
 const HEAP_GROWTH = '--heap-growing-percent=50';
 
