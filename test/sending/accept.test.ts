@@ -14,6 +14,23 @@ import { accepted, BODY, HTML, startAcceptance } from './acceptance.ts';
 const LEASE = { generation: 3, at: 4_000_000_000_000 };
 
 describe('an accepted send', () => {
+  it.each(['x', 'я', '字'])(
+    'keeps its files whole after a long text of the character %s',
+    async (character) => {
+      const { send, contents } = startAcceptance();
+      const html = `${HTML}${character.repeat(30_000)}`;
+      const attachments = [30_000, 50_000].map((length, n) => ({
+        name: `${n}.bin`,
+        contentType: 'application/octet-stream',
+        content: Buffer.alloc(length, n + 1).toString('base64'),
+      }));
+      accepted(await send({ ...BODY, html, attachments }));
+      expect(contents()).toMatchObject([
+        { html: expect.stringContaining(character.repeat(30_000)), attachments },
+      ]);
+    },
+  );
+
   it('is stored, queued, announced and confirmed', async () => {
     const { send, stored, tables, announced } = startAcceptance();
     const { data, body } = accepted(await send());
